@@ -1,0 +1,3 @@
+//! Understudy: a Kafka-compatible broker made of actors.
+
+pub mod core;
