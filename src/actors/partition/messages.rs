@@ -1,6 +1,5 @@
 //! What one may say to a [`Partition`](super::Partition). One message per partition and request; batches stay encoded.
 
-use super::stats::Positions;
 use crate::core::producer::{self, ProducerInfo};
 use crate::core::types::{Acks, BrokerId, Epoch, Isolation, Millis, Offset, Reader};
 use crate::log::storage::Fs;
@@ -237,6 +236,21 @@ pub struct ListProducers {
 pub struct Describe {
     /// The answer.
     pub reply: Reply<Result<Positions, ReadRefused>>,
+}
+
+/// Where a partition stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Positions {
+    /// First offset that can be read.
+    pub log_start: Offset,
+    /// First offset that is not known to be replicated.
+    pub high_watermark: Offset,
+    /// Offset that the next record gets.
+    pub log_end: Offset,
+    /// Bytes in its segments.
+    pub size: u64,
+    /// How many segments.
+    pub segments: usize,
 }
 
 /// What the controller decided about this replica. From: the shard. Lost: with the actor; the next incarnation gets the newest.
