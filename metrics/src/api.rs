@@ -56,7 +56,7 @@ impl ApiMetrics {
 
     /// Counts a request. A version outside the advertised range is not counted: it is never handled.
     pub fn request(&self, version: i16) {
-        if let Some(counter) = usize::try_from(version - self.first_version).ok().and_then(|at| self.versions.get(at)) {
+        if let Some(counter) = version.checked_sub(self.first_version).and_then(|at| self.versions.get(usize::try_from(at).ok()?)) {
             counter.inc();
         }
     }

@@ -79,10 +79,13 @@ impl PartitionGauges {
     }
 }
 
+/// By topic and partition. Weak: what the actor drops is gone.
+type Hosted = BTreeMap<(Arc<str>, i32), Weak<PartitionGauges>>;
+
 /// Every replica hosted here; one that is dropped by its actor disappears.
 #[derive(Debug, Default)]
 pub struct Partitions {
-    hosted: Mutex<BTreeMap<(Arc<str>, i32), Weak<PartitionGauges>>>,
+    hosted: Mutex<Hosted>,
     detail: AtomicU8,
 }
 
