@@ -71,7 +71,7 @@ fn every_counter_is_there_at_0_before_anything_happens() {
         assert!(series.iter().all(|(_, value)| **value == 0.0), "{} is not at 0: {series:?}", family.name());
     }
     for kind in ["clean", "elr", "unclean", "designated"] {
-        assert!(shown.contains_key(&format!("understudy_elections_total{{reason=\"fenced\",type=\"{kind}\"}}")), "{kind}: {shown:?}");
+        assert!(shown.contains_key(&format!("understudy_elections_total{{type=\"{kind}\",reason=\"fenced\"}}")), "{kind}: {shown:?}");
     }
     assert_eq!(shown["kafka_network_requestmetrics_requests_total{request=\"Produce\",version=\"2\"}"], 0.0);
     assert_eq!(shown["understudy_requests_total{api=\"Produce\",error=\"NOT_LEADER_OR_FOLLOWER\"}"], 0.0);
@@ -133,7 +133,7 @@ fn replicas_are_counted_by_what_their_gauges_say() {
         let counted = names.map(|name| shown[&format!("kafka_server_replicamanager_{name}")] as i64);
         assert_eq!(counted, expected, "{leading} {in_sync} {replicas} {min}");
         let per_partition = ["underreplicated", "underminisr", "atminisr"]
-            .map(|name| shown[&format!("kafka_cluster_partition_{name}{{partition=\"4\",topic=\"t\"}}")] as i64);
+            .map(|name| shown[&format!("kafka_cluster_partition_{name}{{topic=\"t\",partition=\"4\"}}")] as i64);
         assert_eq!(per_partition, expected, "{leading} {in_sync} {replicas} {min}");
         drop(partition);
         let after = scrape(&families);
@@ -161,8 +161,8 @@ fn detail_switches_what_is_shown_of_each_partition() {
     assert_eq!(shown(Detail::Off).len(), 0);
     let unhealthy = shown(Detail::Unhealthy);
     assert_eq!(unhealthy["kafka_log_log_size{topic=\"t\"}"], 30.0);
-    assert_eq!(unhealthy["kafka_cluster_partition_underreplicated{partition=\"1\",topic=\"t\"}"], 1.0);
-    assert_eq!(unhealthy["kafka_cluster_partition_underminisr{partition=\"1\",topic=\"t\"}"], 1.0);
+    assert_eq!(unhealthy["kafka_cluster_partition_underreplicated{topic=\"t\",partition=\"1\"}"], 1.0);
+    assert_eq!(unhealthy["kafka_cluster_partition_underminisr{topic=\"t\",partition=\"1\"}"], 1.0);
     assert_eq!(unhealthy.len(), 3, "{unhealthy:?}");
     let _many: Vec<_> = (0..2_000).map(|partition| families.partitions.host("many", partition)).collect();
     assert_eq!(shown(Detail::Auto).len(), 3, "many partitions are not");
@@ -176,7 +176,7 @@ fn unclean_and_designated_elections_are_kafkas_unclean_ones() {
     families.elections.elected(ElectionType::Designated, ElectionReason::Manual, 1);
     let shown = scrape(&families);
     assert_eq!(shown["kafka_controller_controllerstats_uncleanleaderelections_total"], 3.0);
-    assert_eq!(shown["understudy_elections_total{reason=\"fenced\",type=\"clean\"}"], 10.0);
+    assert_eq!(shown["understudy_elections_total{type=\"clean\",reason=\"fenced\"}"], 10.0);
 }
 
 #[test]
@@ -192,10 +192,10 @@ fn a_request_is_counted_by_version_error_and_phase() {
     let shown = scrape(&families);
     assert_eq!(shown["kafka_network_requestmetrics_requests_total{request=\"Fetch\",version=\"12\"}"], 2.0);
     assert_eq!(shown.keys().filter(|name| name.starts_with("kafka_network_requestmetrics_requests_total")).count(), 15);
-    assert_eq!(shown["kafka_network_requestmetrics_errors_total{error=\"NONE\",request=\"Fetch\"}"], 1.0);
-    assert_eq!(shown["kafka_network_requestmetrics_errors_total{error=\"UNKNOWN_TOPIC_ID\",request=\"Fetch\"}"], 2.0);
+    assert_eq!(shown["kafka_network_requestmetrics_errors_total{request=\"Fetch\",error=\"NONE\"}"], 1.0);
+    assert_eq!(shown["kafka_network_requestmetrics_errors_total{request=\"Fetch\",error=\"UNKNOWN_TOPIC_ID\"}"], 2.0);
     assert_eq!(shown["kafka_network_requestmetrics_totaltimems_count_total{request=\"Fetch\"}"], 1.0);
-    let p99 = shown["kafka_network_requestmetrics_totaltimems{quantile=\"0.99\",request=\"Fetch\"}"];
+    let p99 = shown["kafka_network_requestmetrics_totaltimems{request=\"Fetch\",quantile=\"0.99\"}"];
     assert!((4.6..5.7).contains(&p99), "{p99}");
 }
 
