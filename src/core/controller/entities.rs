@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
+use super::records::{BrokerEpoch, Endpoint, Feature, LeaderRecovery, ResourceType};
 use crate::core::types::{BrokerId, DirectoryId, Epoch, Id, TopicId};
-
-/// Identity of one registration of a broker: the offset of its registration record. Requests that carry an older one are refused.
-pub type BrokerEpoch = i64;
 
 /// The settings of one resource, by name. Only what somebody set: defaults are the config layer's.
 pub type Configs = imbl::OrdMap<Arc<str>, Arc<str>>;
@@ -28,16 +26,6 @@ impl Topic {
     }
 }
 
-/// Where a partition stands after an unclean election: until its leader has recovered it, nobody may join it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RecoveryState {
-    /// Nothing to do.
-    #[default]
-    Recovered,
-    /// The leader was elected uncleanly and has not said yet that it is ready.
-    Recovering,
-}
-
 /// What the controller knows of one partition (`kafka-semantics` 4.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
@@ -48,9 +36,9 @@ pub struct Partition {
     /// The in-sync replicas.
     pub isr: Vec<BrokerId>,
     /// Replicas that a running reassignment takes away.
-    pub removing: Vec<BrokerId>,
+    pub removing_replicas: Vec<BrokerId>,
     /// Replicas that a running reassignment adds.
-    pub adding: Vec<BrokerId>,
+    pub adding_replicas: Vec<BrokerId>,
     /// Eligible leader replicas (KIP-966): out of the ISR, but known to hold everything committed.
     pub elr: Vec<BrokerId>,
     /// The leader when the partition became leaderless (KIP-966).
@@ -60,9 +48,9 @@ pub struct Partition {
     /// Rises with every change of the leader.
     pub leader_epoch: Epoch,
     /// Rises with every change record of the partition.
-    pub partition_epoch: i32,
+    pub partition_epoch: Epoch,
     /// Whether the leader has yet to recover from an unclean election.
-    pub recovery: RecoveryState,
+    pub leader_recovery: LeaderRecovery,
 }
 
 impl Partition {
@@ -77,43 +65,19 @@ impl Partition {
     }
 }
 
-/// Where a listener can be reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
-    /// Listener name, such as `PLAINTEXT`.
-    pub listener: Arc<str>,
-    /// Advertised host.
-    pub host: Arc<str>,
-    /// Advertised port.
-    pub port: u16,
-    /// Kafka's number of the security protocol (0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL).
-    pub security_protocol: i16,
-}
-
-/// The levels of one feature that a node can live with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SupportedFeature {
-    /// Feature name, such as `metadata.version`.
-    pub name: Arc<str>,
-    /// Lowest level.
-    pub min: i16,
-    /// Highest level.
-    pub max: i16,
-}
-
 /// A registered broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broker {
     /// `node.id`.
     pub id: BrokerId,
     /// Identity of this registration.
-    pub epoch: BrokerEpoch,
+    pub broker_epoch: BrokerEpoch,
     /// Identity of the process.
-    pub incarnation: Id,
+    pub incarnation_id: Id,
     /// Advertised listeners, in the order they were registered.
     pub endpoints: Vec<Endpoint>,
     /// What it supports.
-    pub features: Vec<SupportedFeature>,
+    pub features: Vec<Feature>,
     /// `broker.rack`.
     pub rack: Option<Arc<str>>,
     /// A fenced broker leads nothing and is in no ISR.
@@ -121,9 +85,9 @@ pub struct Broker {
     /// On its way out: may lead until its partitions are moved, and joins no ISR.
     pub in_controlled_shutdown: bool,
     /// Its log directories that are online. Empty: not said (old registrations).
-    pub directories: Vec<DirectoryId>,
-    /// Directories that take no new partitions.
-    pub cordoned: Vec<DirectoryId>,
+    pub log_dirs: Vec<DirectoryId>,
+    /// Its log directories that take no new replicas (KIP-1066); `None` before it has said so.
+    pub cordoned_log_dirs: Option<Vec<DirectoryId>>,
 }
 
 impl Broker {
@@ -134,7 +98,7 @@ impl Broker {
 
     /// The endpoint of that listener.
     pub fn endpoint(&self, listener: &str) -> Option<&Endpoint> {
-        self.endpoints.iter().find(|endpoint| &*endpoint.listener == listener)
+        self.endpoints.iter().find(|endpoint| endpoint.name == listener)
     }
 }
 
@@ -144,50 +108,18 @@ pub struct ControllerNode {
     /// `node.id`.
     pub id: BrokerId,
     /// Identity of the process.
-    pub incarnation: Id,
+    pub incarnation_id: Id,
     /// Advertised controller listeners.
     pub endpoints: Vec<Endpoint>,
     /// What it supports.
-    pub features: Vec<SupportedFeature>,
-}
-
-/// What a setting belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ResourceKind {
-    /// A topic, by name.
-    Topic,
-    /// A broker, by id in digits; the empty name is the default of all brokers.
-    Broker,
-    /// A client-metrics subscription, by name.
-    ClientMetrics,
-    /// A group, by id.
-    Group,
-}
-
-impl ResourceKind {
-    /// Kafka's number of the kind, as config records and requests carry it.
-    pub fn number(self) -> i8 {
-        match self {
-            ResourceKind::Topic => 2,
-            ResourceKind::Broker => 4,
-            ResourceKind::ClientMetrics => 16,
-            ResourceKind::Group => 32,
-        }
-    }
-
-    /// The kind with that number; `None` for numbers that store no settings here.
-    pub fn from_number(number: i8) -> Option<ResourceKind> {
-        [ResourceKind::Topic, ResourceKind::Broker, ResourceKind::ClientMetrics, ResourceKind::Group]
-            .into_iter()
-            .find(|kind| kind.number() == number)
-    }
+    pub features: Vec<Feature>,
 }
 
 /// One thing that has settings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConfigResource {
     /// What it is.
-    pub kind: ResourceKind,
+    pub kind: ResourceType,
     /// Its name; empty for the default of all brokers.
     pub name: Arc<str>,
 }
@@ -195,16 +127,16 @@ pub struct ConfigResource {
 impl ConfigResource {
     /// The settings of a topic.
     pub fn topic(name: &str) -> Self {
-        ConfigResource { kind: ResourceKind::Topic, name: name.into() }
+        ConfigResource { kind: ResourceType::Topic, name: name.into() }
     }
 
     /// The settings of one broker.
     pub fn broker(id: BrokerId) -> Self {
-        ConfigResource { kind: ResourceKind::Broker, name: id.0.to_string().into() }
+        ConfigResource { kind: ResourceType::Broker, name: id.0.to_string().into() }
     }
 
     /// The dynamic defaults of all brokers.
     pub fn broker_default() -> Self {
-        ConfigResource { kind: ResourceKind::Broker, name: "".into() }
+        ConfigResource { kind: ResourceType::Broker, name: "".into() }
     }
 }

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::entities::{Broker, Configs, ControllerNode, Partition, ResourceKind, Topic};
+use super::entities::{Broker, Configs, ControllerNode, Partition, Topic};
+use super::records::ResourceType;
 use crate::core::types::{BrokerId, Epoch, Offset, TopicId, TopicPartition};
 
 /// All metadata of the cluster at one position of its log.
@@ -18,20 +19,12 @@ pub struct Image {
     pub(super) names: imbl::OrdMap<Arc<str>, TopicId>,
     pub(super) brokers: imbl::OrdMap<BrokerId, Arc<Broker>>,
     pub(super) controllers: imbl::OrdMap<BrokerId, Arc<ControllerNode>>,
-    pub(super) configs: imbl::OrdMap<ResourceKind, imbl::OrdMap<Arc<str>, Configs>>,
+    pub(super) configs: imbl::OrdMap<ResourceType, imbl::OrdMap<Arc<str>, Configs>>,
     pub(super) features: imbl::OrdMap<Arc<str>, i16>,
-    pub(super) producer_ids: ProducerIds,
-}
-
-/// The producer-id blocks handed out so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProducerIds {
-    /// First id of the next block.
-    pub next: i64,
-    /// Who got the last block.
-    pub broker: BrokerId,
-    /// The registration under which it got it.
-    pub broker_epoch: i64,
+    /// First id of the next block, once a block was given away.
+    pub(super) next_producer_id: Option<i64>,
+    /// The image as it was when the open metadata transaction (KIP-868) began.
+    pub(super) before_transaction: Option<Arc<Image>>,
 }
 
 impl Image {
@@ -47,7 +40,8 @@ impl Image {
             controllers: imbl::OrdMap::new(),
             configs: imbl::OrdMap::new(),
             features: imbl::OrdMap::new(),
-            producer_ids: ProducerIds { next: 0, broker: BrokerId::NONE, broker_epoch: -1 },
+            next_producer_id: None,
+            before_transaction: None,
         }
     }
 
@@ -117,12 +111,12 @@ impl Image {
     }
 
     /// What was set on that resource; `None` if nothing is. The empty broker name is the default of all brokers.
-    pub fn configs(&self, kind: ResourceKind, name: &str) -> Option<&Configs> {
+    pub fn configs(&self, kind: ResourceType, name: &str) -> Option<&Configs> {
         self.configs.get(&kind)?.get(name)
     }
 
     /// Every resource of that kind with settings, in name order.
-    pub fn configured(&self, kind: ResourceKind) -> impl Iterator<Item = (&Arc<str>, &Configs)> {
+    pub fn configured(&self, kind: ResourceType) -> impl Iterator<Item = (&Arc<str>, &Configs)> {
         self.configs.get(&kind).into_iter().flat_map(|resources| resources.iter())
     }
 
@@ -136,8 +130,13 @@ impl Image {
         self.features.get(name).copied().unwrap_or(0)
     }
 
-    /// The producer-id blocks handed out so far.
-    pub fn producer_ids(&self) -> ProducerIds {
-        self.producer_ids
+    /// First id of the next producer-id block.
+    pub fn next_producer_id(&self) -> i64 {
+        self.next_producer_id.unwrap_or(0)
+    }
+
+    /// Whether a metadata transaction is open: then this is not to be published or written to a snapshot.
+    pub fn in_transaction(&self) -> bool {
+        self.before_transaction.is_some()
     }
 }
