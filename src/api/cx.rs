@@ -10,7 +10,6 @@ use crate::rt::clock::Moment;
 use crate::wire::error::ErrorCode;
 use actix::Addr;
 use arc_swap::{ArcSwap, Guard};
-use bytes::Bytes;
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -72,8 +71,8 @@ pub struct Call {
     pub version: i16,
     /// To be repeated in the answer.
     pub correlation: i32,
-    /// What the client calls itself; not to be trusted, not even to be UTF-8.
-    pub client_id: Option<Bytes>,
+    /// What the client calls itself; not to be trusted in labels, paths or logs.
+    pub client_id: Box<str>,
     /// When it arrived.
     pub received: Moment,
     /// The API's metrics.
@@ -83,7 +82,7 @@ pub struct Call {
 
 impl Call {
     /// A request that has just arrived.
-    pub fn new(key: i16, version: i16, correlation: i32, client_id: Option<Bytes>, received: Moment, metrics: Arc<ApiMetrics>) -> Call {
+    pub fn new(key: i16, version: i16, correlation: i32, client_id: Box<str>, received: Moment, metrics: Arc<ApiMetrics>) -> Call {
         Call { key, version, correlation, client_id, received, metrics, errors: Cell::new(0) }
     }
 

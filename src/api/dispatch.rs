@@ -60,15 +60,15 @@ impl<T: Encodable> Respond for T {
 
 /// Runs one frame (without its size prefix). Stage one of the handler is done when this returns.
 pub fn dispatch(cx: &Cx, frame: Bytes) -> Result<(Rc<Call>, Dispatched), Refusal> {
-    let head = header::parse(&frame).map_err(Refusal::Header)?;
-    let (Some(spec), Some(metrics)) = (super::spec(head.api_key), cx.broker.api_metrics(head.api_key)) else {
+    let (head, body) = header::parse(&frame).map_err(Refusal::Header)?;
+    let (Some(spec), Some(metrics)) = (super::spec(head.key), cx.broker.api_metrics(head.key)) else {
         return Err(Refusal::UnknownApi);
     };
-    let supported = (spec.min..=spec.max).contains(&head.api_version);
-    let is_api_versions = head.api_key == super::api_versions::SPEC.key;
-    let version = if is_api_versions && !supported { 0 } else { head.api_version };
-    let client_id = head.client_id.map(|range| frame.slice(range));
-    let call = Rc::new(Call::new(head.api_key, version, head.correlation_id, client_id, clock::moment(), metrics.clone()));
+    let supported = (spec.min..=spec.max).contains(&head.version);
+    let is_api_versions = head.key == header::API_VERSIONS;
+    let version = if is_api_versions && !supported { 0 } else { head.version };
+    let body = frame.slice(frame.len() - body.len()..);
+    let call = Rc::new(Call::new(head.key, version, head.correlation_id, head.client_id.into(), clock::moment(), metrics.clone()));
     if !supported {
         if !is_api_versions {
             return Err(Refusal::UnsupportedVersion);
@@ -76,7 +76,6 @@ pub fn dispatch(cx: &Cx, frame: Bytes) -> Result<(Rc<Call>, Dispatched), Refusal
         let step = encode(&call, &super::api_versions::unsupported_version(&call));
         return Ok((call, Dispatched::Done(step)));
     }
-    let body = frame.slice(head.body_at..);
     guard::check(call.key, call.version, &body).map_err(Refusal::Body)?;
     let dispatched = super::run(cx, &call, body)?;
     Ok((call, dispatched))
@@ -105,7 +104,7 @@ fn encode<R: Respond>(call: &Call, answer: &R) -> Step {
     let mut response = Response { bytes: BytesMut::with_capacity(256), splices: Vec::new() };
     response.bytes.put_u32(0);
     response.bytes.put_i32(call.correlation);
-    if header::response_is_flexible(call.key, call.version) {
+    if header::response_header_version(call.key, call.version) == 1 {
         response.bytes.put_u8(0);
     }
     match answer.respond(call.version, &mut response) {

@@ -9,7 +9,7 @@ use super::inbox::{Arrived, Inbox};
 use super::outbox::Outbox;
 use crate::api::{self, Call, Cx, Dispatched, Refusal, Step};
 use crate::rt::clock;
-use crate::wire::frame::NotAFrame;
+use crate::wire::frame::BadFrame;
 use bytes::{Bytes, BytesMut};
 use futures_util::future::LocalBoxFuture;
 use std::cell::{Cell, RefCell};
@@ -60,7 +60,7 @@ enum Ended {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("{0}")]
-    Stranger(#[from] NotAFrame),
+    Stranger(#[from] BadFrame),
     #[error("{0}")]
     Refused(Refusal),
     #[error("an acks=0 produce failed, or an answer could not be written")]

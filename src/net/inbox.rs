@@ -6,7 +6,7 @@
 //! trusted to do so again.
 
 use super::admission::Admission;
-use crate::wire::frame::{self, Look};
+use crate::wire::frame::{self, BadFrame};
 use bytes::{Bytes, BytesMut};
 use std::cell::RefCell;
 use std::io;
@@ -36,13 +36,12 @@ pub struct Inbox {
     admission: Arc<Admission>,
     max_frame: usize,
     largest: usize,
-    greeted: bool,
 }
 
 impl Inbox {
     /// Nothing arrived yet.
     pub fn new(admission: Arc<Admission>, max_frame: usize) -> Inbox {
-        Inbox { bytes: BytesMut::new(), admission, max_frame, largest: 0, greeted: false }
+        Inbox { bytes: BytesMut::new(), admission, max_frame, largest: 0 }
     }
 
     /// Whether more of the current frame may be read now: small ones always, large ones while the process has room.
@@ -82,12 +81,8 @@ impl Inbox {
     }
 
     /// The next whole frame, without its size prefix. The caller gives its bytes and the prefix's four back to the admission.
-    pub fn next_frame(&mut self) -> Result<Option<Bytes>, frame::NotAFrame> {
-        let size = match frame::look(&self.bytes, self.max_frame, !self.greeted)? {
-            Look::Size(size) => size,
-            Look::NeedMore => return Ok(None),
-        };
-        self.greeted = true;
+    pub fn next_frame(&mut self) -> Result<Option<Bytes>, BadFrame> {
+        let Some(size) = frame::size(&self.bytes, self.max_frame)? else { return Ok(None) };
         if self.bytes.len() < 4 + size {
             return Ok(None);
         }
@@ -103,8 +98,8 @@ impl Inbox {
             self.bytes = BytesMut::new();
             return;
         }
-        let announced = match frame::look(&self.bytes, self.max_frame, false) {
-            Ok(Look::Size(size)) => 4 + size,
+        let announced = match frame::size(&self.bytes, self.max_frame) {
+            Ok(Some(size)) => 4 + size,
             _ => 4,
         };
         let trusted = announced.min(4 + self.largest);
