@@ -1,1 +1,3 @@
-//! log
+//! The log on disk, synchronous and without actors. Imports only `core` types.
+
+pub mod batch;
