@@ -1,4 +1,5 @@
 //! Understudy: a Kafka-compatible broker made of actors.
 
 pub mod core;
+pub mod log;
 pub mod wire;
