@@ -40,6 +40,13 @@ pub enum Job {
         /// When.
         at: Millis,
     },
+    /// Rename this partition directory out of the way, and delete it after so many milliseconds. From: partitions.
+    Discard {
+        /// The partition's directory.
+        dir: PathBuf,
+        /// `file.delete.delay.ms`.
+        after_ms: i64,
+    },
     /// Note positions for the checkpoint files. From: partitions.
     Note(Vec<Noted>),
     /// Write the checkpoint files that changed. From: shards, every few seconds if something changed.
@@ -204,6 +211,11 @@ impl Thread {
                 self.removals.insert((at, path), ());
                 self.remove_due(clock::now());
             }
+            Job::Discard { dir, after_ms } => match crate::log::dirs::mark_deleted(&dir) {
+                Ok(Some(path)) => self.perform(Job::Remove { path, at: Millis(clock::now().0 + after_ms) }),
+                Ok(None) => {}
+                Err(e) => tracing::warn!(dir = %dir.display(), "cannot set the directory of a deleted partition aside: {e}"),
+            },
             Job::Note(noted) => noted.into_iter().for_each(|noted| self.checkpoints.note(noted)),
             Job::Checkpoint => {
                 if let Err(e) = self.checkpoints.write() {

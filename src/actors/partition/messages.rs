@@ -297,13 +297,18 @@ pub struct PartitionConfig {
     pub compacts: bool,
 }
 
-/// Time passed: retention, `flush.ms`, producer expiry. From: the shard. Lost: the next one does it.
+/// Time passed: retention, producer expiry. From: the shard. Lost: the next one does it.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "()")]
 pub struct Tick {
     /// Wall clock.
     pub now: Millis,
 }
+
+/// `flush.ms` has passed: sync what is not on disk. From: the shard. Lost: the next one does it.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "()")]
+pub struct Flush;
 
 /// Report positions that changed since the last checkpoint to the log directory's thread. From: the shard. Lost: the next one does it.
 #[derive(Message, Clone, Copy)]
