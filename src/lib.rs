@@ -1,3 +1,4 @@
 //! Understudy: a Kafka-compatible broker made of actors.
 
+pub mod config;
 pub mod core;
