@@ -3,4 +3,5 @@
 //! Methods take `now` and inputs, change `self`, and return values or push effects. Nothing here imports another layer.
 
 pub mod controller;
+pub mod quorum;
 pub mod types;
