@@ -8,7 +8,7 @@ Needs nothing but Python's standard library. Only numbers and names come over; t
 import json, re, sys, zipfile
 
 ALWAYS = 32767
-KINDS = {"bool": "I8", "int8": "I8", "int16": "I16", "uint16": "I16", "int32": "I32", "uint32": "I32", "int64": "I64", "float64": "I64",
+KINDS = {"bool": "BOOL", "int8": "I8", "int16": "I16", "uint16": "I16", "int32": "I32", "uint32": "I32", "int64": "I64", "float64": "I64",
          "uuid": "UUID", "string": "STR", "bytes": "BYTES", "records": "BYTES"}
 
 
@@ -86,7 +86,7 @@ use super::schema::{Api, Field, N, a, f};
 use super::schema::Shape::{ArrayOf, One};
 use super::schema::Kind::*;
 """.rstrip()]
-    kinds = {"I8": "I8", "I16": "I16", "I32": "I32", "I64": "I64", "UUID": "Uuid", "STR": "Str", "BYTES": "Bytes", "STRUCT": "Struct"}
+    kinds = {"BOOL": "Bool", "I8": "I8", "I16": "I16", "I32": "I32", "I64": "I64", "UUID": "Uuid", "STR": "Str", "BYTES": "Bytes", "STRUCT": "Struct"}
     num = lambda v: "N" if v in (ALWAYS, -1) else str(v)
     out.append("\n/// The fields of each struct, in wire order.\n#[rustfmt::skip]\npub(super) static STRUCTS: &[&[Field]] = &[")
     for i, rows in enumerate(table.structs):

@@ -4,4 +4,5 @@
 
 pub mod controller;
 pub mod producer;
+pub mod quorum;
 pub mod types;

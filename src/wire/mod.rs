@@ -7,3 +7,4 @@ pub mod error;
 pub mod frame;
 pub mod guard;
 pub mod header;
+pub mod records;

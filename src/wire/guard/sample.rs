@@ -110,6 +110,10 @@ impl Sample<'_> {
 
     fn one(&mut self, kind: Kind, null: bool, structure: u8) {
         match (kind, kind.width()) {
+            (Kind::Bool, _) => {
+                let byte = self.draw() % 2;
+                self.out.push(byte);
+            }
             (_, Some(width)) => self.raw(width),
             (Kind::Struct, _) => self.structure(structure),
             (_, None) if null => self.length(-1, kind == Kind::Bytes),

@@ -8,7 +8,9 @@ pub(super) const N: u8 = u8::MAX;
 /// What one value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One byte: a number or a boolean.
+    /// One byte: false if 0.
+    Bool,
+    /// One byte: a number.
     I8,
     /// Two bytes.
     I16,
@@ -30,7 +32,7 @@ impl Kind {
     /// Bytes that one such value takes, if all take the same.
     pub(super) const fn width(self) -> Option<usize> {
         match self {
-            Kind::I8 => Some(1),
+            Kind::Bool | Kind::I8 => Some(1),
             Kind::I16 => Some(2),
             Kind::I32 => Some(4),
             Kind::I64 => Some(8),

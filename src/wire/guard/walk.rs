@@ -121,7 +121,7 @@ impl Walk<'_> {
     #[inline]
     fn one(&mut self, kind: Kind, nullable: bool, structure: u8) -> Result<(), Fault> {
         match kind {
-            Kind::I8 => self.skip(1),
+            Kind::Bool | Kind::I8 => self.skip(1),
             Kind::I16 => self.skip(2),
             Kind::I32 => self.skip(4),
             Kind::I64 => self.skip(8),
