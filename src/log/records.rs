@@ -7,6 +7,7 @@
 
 use super::batch::{BatchHeader, TimestampType};
 use super::codec::CodecError;
+use super::varint::{put_varint, varint, varint_size, varlong};
 use crate::core::types::{Millis, Offset};
 use std::ops::ControlFlow;
 
@@ -91,48 +92,6 @@ pub(super) trait Source {
     fn since(&self, position: u64) -> Self::Span;
     /// [`Fault::Trailing`] unless everything is taken.
     fn finish(&mut self) -> Result<(), Fault>;
-}
-
-/// Unsigned little-endian base 128 of at most `BITS` bits at the start of `bytes`: the value and its length.
-#[inline(always)]
-fn unsigned<const BITS: u32>(bytes: &[u8]) -> Result<(u64, usize), Fault> {
-    match *bytes {
-        [a, ..] if a < 0x80 => Ok((u64::from(a), 1)),
-        [a, b, ..] if b < 0x80 => Ok((u64::from(a & 0x7f) | u64::from(b) << 7, 2)),
-        _ => long_unsigned::<BITS>(bytes),
-    }
-}
-
-#[inline(never)]
-fn long_unsigned<const BITS: u32>(bytes: &[u8]) -> Result<(u64, usize), Fault> {
-    let mut value = 0u64;
-    for (i, byte) in bytes.iter().enumerate() {
-        let shift = 7 * i as u32;
-        let bits = u64::from(byte & 0x7f);
-        if shift >= BITS || (BITS - shift < 7 && bits >> (BITS - shift) != 0) {
-            return Err(Fault::Varint);
-        }
-        value |= bits << shift;
-        if *byte < 0x80 {
-            return Ok((value, i + 1));
-        }
-    }
-    Err(Fault::Short)
-}
-
-/// A zigzag varint of 32 bits and its length.
-#[inline(always)]
-pub(super) fn varint(bytes: &[u8]) -> Result<(i32, usize), Fault> {
-    let (n, len) = unsigned::<32>(bytes)?;
-    let n = n as u32;
-    Ok(((n >> 1) as i32 ^ -((n & 1) as i32), len))
-}
-
-/// A zigzag varint of 64 bits and its length.
-#[inline(always)]
-pub(super) fn varlong(bytes: &[u8]) -> Result<(i64, usize), Fault> {
-    let (n, len) = unsigned::<64>(bytes)?;
-    Ok(((n >> 1) as i64 ^ -((n & 1) as i64), len))
 }
 
 /// Uncompressed records.
@@ -401,22 +360,6 @@ impl<'a> Iterator for Records<'a> {
         self.done |= found.is_err();
         Some(found.map_err(|fault| RecordError { index, fault }))
     }
-}
-
-/// Appends a zigzag varint; also writes 64-bit ones.
-pub(super) fn put_varint(out: &mut Vec<u8>, n: i64) {
-    let mut rest = (n << 1 ^ n >> 63) as u64;
-    while rest > 0x7f {
-        out.push(rest as u8 | 0x80);
-        rest >>= 7;
-    }
-    out.push(rest as u8);
-}
-
-/// Bytes that [`put_varint`] writes.
-fn varint_size(n: i64) -> usize {
-    let zigzag = (n << 1 ^ n >> 63) as u64;
-    (64 - (zigzag | 1).leading_zeros() as usize).div_ceil(7)
 }
 
 /// Appends one record without headers. Used by `batch::BatchBuilder`.

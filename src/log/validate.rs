@@ -5,8 +5,11 @@
 //! deltas that are not 0, 1, 2, ...; rubbish instead of compressed data), the batch is refused as invalid.
 
 use super::batch::{BatchError, BatchHeader, Compression, HEADER_SIZE, MAGIC, TimestampType};
-use super::codec::{Codec, CodecError, Deflater, Inflater, Tee, Window};
+use super::codec::{Codec, CodecError};
+use super::deflate::Deflater;
+use super::inflate::Inflater;
 use super::records::{self, Deltas, Fault, RecordError, Seen, Slice, Source};
+use super::window::{Tee, Window};
 use crate::core::types::Millis;
 use std::ops::ControlFlow;
 
