@@ -2,4 +2,5 @@
 //!
 //! Methods take `now` and inputs, change `self`, and return values or push effects. Nothing here imports another layer.
 
+pub mod producer;
 pub mod types;
