@@ -4,7 +4,10 @@
 //! Order, the later wins: defaults, properties file, `KAFKA_*` environment, `--override`, dynamic configuration of all brokers, of
 //! one broker, of a topic. Only `file::gather` touches the file system; the rest is pure.
 
+pub mod alter;
 mod broker;
+mod describe;
+mod dynamic;
 mod endpoints;
 pub mod file;
 mod key;
@@ -16,6 +19,8 @@ mod topic;
 mod value;
 
 pub use broker::Config;
+pub use describe::{ConfigEntry, Describer, Source, Synonym};
+pub use dynamic::Settings;
 pub use endpoints::{Endpoint, Endpoints, SecurityProtocol, Voter};
 pub use file::{Given, Origin, Setting, SourceError};
 pub use key::{CleanupPolicy, CompressionType, Key, LogFormat, RecordValidation, Status, TimestampType, TopicKey, Update};
