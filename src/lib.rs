@@ -2,3 +2,6 @@
 
 pub mod config;
 pub mod core;
+pub mod http;
+pub mod log;
+pub mod wire;
