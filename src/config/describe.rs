@@ -5,7 +5,7 @@ use super::broker::Config;
 use super::dynamic::{Settings, in_force, synonyms};
 use super::file::Setting;
 use super::key::Update;
-use super::load::{base_of_listener_key, key, keys};
+use super::load::{base_of_listener_key, file_key, key, keys};
 use super::topic::{TOPIC_KEYS, effective, topic_defaults, topic_key};
 use super::value::{Kind, Value};
 use std::collections::BTreeMap;
@@ -159,7 +159,7 @@ impl<'a> Describer<'a> {
             read_only: known.is_none_or(|key| key.update == Update::ReadOnly),
             sensitive,
             config_type,
-            documentation: known.filter(|_| keys().any(|key| key.name == name)).map(|key| key.doc),
+            documentation: file_key(name).map(|key| key.doc),
             synonyms,
         }
     }
@@ -177,7 +177,7 @@ impl<'a> Describer<'a> {
         layer(Source::DynamicBroker, &|name| self.this_broker.get(name).cloned());
         layer(Source::DynamicDefaultBroker, &|name| self.all_brokers.get(name).cloned());
         layer(Source::StaticBroker, &|name| given(name).map(str::to_owned));
-        layer(Source::Default, &|name| keys().find(|key| key.name == name).and_then(|key| key.default).map(str::to_owned));
+        layer(Source::Default, &|name| file_key(name).and_then(|key| key.default).map(str::to_owned));
         let mut found: Vec<Synonym> = found.into_iter().skip_while(|synonym| synonym.name != name).collect();
         if sensitive {
             found.iter_mut().for_each(|synonym| synonym.value = None);
