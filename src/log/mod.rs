@@ -6,6 +6,10 @@ pub mod codec;
 mod deflate;
 mod inflate;
 pub mod records;
+#[cfg(test)]
+pub(crate) mod testkit;
+#[cfg(test)]
+mod tests;
 pub mod validate;
 mod varint;
 mod window;
