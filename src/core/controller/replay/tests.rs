@@ -202,7 +202,7 @@ fn a_change_that_names_a_leader_raises_the_leader_epoch() {
         partition_epoch: Epoch(0),
         leader_recovery: LeaderRecovery::Recovered,
     };
-    let whole = crate::core::controller::snapshot::whole_partition(Id(7), 0, &partition);
+    let whole = crate::core::controller::snapshot::whole_partition(Id(7), 0, partition);
     let same_leader = PartitionChange { leader: Some(BrokerId(1)), ..PartitionChange::new(Id(7), 0) };
     let shrink = PartitionChange { isr: Some(vec![BrokerId(1)]), ..PartitionChange::new(Id(7), 0) };
     for record in [topic("t", 7), Record::Partition(whole), Record::PartitionChange(same_leader), Record::PartitionChange(shrink)] {
