@@ -1,3 +1,7 @@
 //! Understudy: a Kafka-compatible broker made of actors.
 
+pub mod config;
 pub mod core;
+pub mod http;
+pub mod log;
+pub mod wire;

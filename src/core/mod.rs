@@ -4,6 +4,8 @@
 
 pub mod chance;
 pub mod controller;
+pub mod producer;
+pub mod quorum;
 pub mod election;
 pub mod placement;
 pub mod types;

@@ -1,1 +1,11 @@
-//! log
+//! The log on disk, synchronous and without actors. Imports only `core` types.
+
+pub mod batch;
+mod builder;
+pub mod codec;
+mod deflate;
+mod inflate;
+pub mod records;
+pub mod validate;
+mod varint;
+mod window;

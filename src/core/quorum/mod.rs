@@ -1,0 +1,3 @@
+//! The metadata quorum.
+
+pub mod records;
