@@ -4,8 +4,11 @@
 
 pub mod chance;
 pub mod controller;
-pub mod producer;
-pub mod quorum;
 pub mod election;
+pub mod epochs;
 pub mod placement;
+pub mod producer;
+pub mod purgatory;
+pub mod quorum;
+pub mod replica;
 pub mod types;

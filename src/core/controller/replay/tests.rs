@@ -111,6 +111,8 @@ fn differences(old: &Image, new: &Image) -> Delta {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
     #[test]
     fn a_snapshot_replays_to_the_same_image(all in proptest::collection::vec(any_record(), 0..120)) {
         let mut image = Image::empty("c");
