@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::delta::Change;
 use super::entities::{Broker, ConfigResource, Configs, ControllerNode, Partition, Topic};
+use super::features::KRAFT_VERSION;
 use super::image::Image;
 use super::records::{self, BrokerEpoch, Record, ResourceType};
 use crate::core::types::{BrokerId, Epoch, Offset, TopicId, TopicPartition};
@@ -17,11 +18,6 @@ pub struct Contradiction {
     /// What does not fit.
     pub what: String,
 }
-
-/// `metadata.version`, the feature that every log starts with.
-pub const METADATA_VERSION: &str = "metadata.version";
-/// `kraft.version` is the quorum's and lives in its control records; a level of it in a data record is an old mistake (KAFKA-18979).
-const KRAFT_VERSION: &str = "kraft.version";
 
 impl Image {
     /// Applies the record at `offset`. On an error the image is as before.

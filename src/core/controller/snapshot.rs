@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::entities::{Broker, ControllerNode, Partition};
+use super::features::METADATA_VERSION;
 use super::image::Image;
 use super::records::{self, BrokerEpoch, Record};
-use super::replay::METADATA_VERSION;
 use crate::core::types::{BrokerId, TopicId};
 
 impl Image {
@@ -31,8 +31,10 @@ impl Image {
         });
         let topics = self.topics().flat_map(|topic| {
             let first = Record::Topic(records::Topic { name: topic.name.to_string(), topic_id: topic.id });
-            let partitions =
-                topic.partitions.iter().map(|(index, partition)| Record::Partition(whole_partition(topic.id, *index, partition)));
+            let partitions = topic
+                .partitions
+                .iter()
+                .map(|(index, partition)| Record::Partition(whole_partition(topic.id, *index, Partition::clone(partition))));
             std::iter::once(first).chain(partitions)
         });
         (version.chain(features).map(move |(name, number)| level(name, number)))
@@ -45,22 +47,22 @@ impl Image {
 }
 
 /// The record that makes this partition.
-pub(super) fn whole_partition(topic_id: TopicId, partition_id: i32, partition: &Partition) -> records::Partition {
-    let unless_empty = |members: &Vec<BrokerId>| (!members.is_empty()).then(|| members.clone());
+pub(super) fn whole_partition(topic_id: TopicId, partition_id: i32, partition: Partition) -> records::Partition {
+    let unless_empty = |members: Vec<BrokerId>| (!members.is_empty()).then_some(members);
     records::Partition {
         partition_id,
         topic_id,
-        replicas: partition.replicas.clone(),
-        isr: partition.isr.clone(),
-        removing_replicas: partition.removing_replicas.clone(),
-        adding_replicas: partition.adding_replicas.clone(),
+        replicas: partition.replicas,
+        isr: partition.isr,
+        removing_replicas: partition.removing_replicas,
+        adding_replicas: partition.adding_replicas,
         leader: partition.leader,
         leader_recovery: partition.leader_recovery,
         leader_epoch: partition.leader_epoch,
         partition_epoch: partition.partition_epoch,
-        directories: partition.directories.clone(),
-        elr: unless_empty(&partition.elr),
-        last_known_elr: unless_empty(&partition.last_known_elr),
+        directories: partition.directories,
+        elr: unless_empty(partition.elr),
+        last_known_elr: unless_empty(partition.last_known_elr),
     }
 }
 

@@ -111,6 +111,8 @@ fn differences(old: &Image, new: &Image) -> Delta {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
     #[test]
     fn a_snapshot_replays_to_the_same_image(all in proptest::collection::vec(any_record(), 0..120)) {
         let mut image = Image::empty("c");
@@ -202,7 +204,7 @@ fn a_change_that_names_a_leader_raises_the_leader_epoch() {
         partition_epoch: Epoch(0),
         leader_recovery: LeaderRecovery::Recovered,
     };
-    let whole = crate::core::controller::snapshot::whole_partition(Id(7), 0, &partition);
+    let whole = crate::core::controller::snapshot::whole_partition(Id(7), 0, partition);
     let same_leader = PartitionChange { leader: Some(BrokerId(1)), ..PartitionChange::new(Id(7), 0) };
     let shrink = PartitionChange { isr: Some(vec![BrokerId(1)]), ..PartitionChange::new(Id(7), 0) };
     for record in [topic("t", 7), Record::Partition(whole), Record::PartitionChange(same_leader), Record::PartitionChange(shrink)] {
