@@ -1,8 +1,12 @@
 //! Understudy: a Kafka-compatible broker made of actors.
 
+pub mod actors;
+pub mod api;
 pub mod cli;
 pub mod config;
 pub mod core;
 pub mod http;
 pub mod log;
+pub mod net;
+pub mod rt;
 pub mod wire;

@@ -1,1 +1,9 @@
-//! actors
+//! The actors: thin shells that read a message, call the core, and perform what it decided.
+
+pub mod controller;
+pub mod link;
+pub mod log_io;
+pub mod partition;
+pub mod quorum;
+pub mod routes;
+pub mod shard;

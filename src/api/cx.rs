@@ -1,10 +1,12 @@
 //! What a handler may use: the published metadata, the routes to partitions, the way to the controller, and who asks.
 
 use crate::actors::link::Link;
+use crate::actors::quorum::Quorum;
 use crate::actors::routes::Routes;
+use crate::actors::shard::Disk;
 use crate::config::Config;
-use crate::core::controller::image::Image;
-use crate::core::fetch_session::Sessions;
+use crate::core::controller::Image;
+use crate::core::controller::records::Feature;
 use crate::core::types::BrokerId;
 use crate::rt::clock::Moment;
 use crate::wire::error::ErrorCode;
@@ -13,7 +15,7 @@ use arc_swap::{ArcSwap, Guard};
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use understudy_metrics::{ApiMetrics, Families};
 
 /// The broker as its handlers see it; one per process, shared by all shards.
@@ -30,8 +32,12 @@ pub struct Broker {
     pub routes: Arc<Routes>,
     /// The way to the active controller.
     pub link: Addr<Link>,
-    /// Fetch sessions; they belong to the broker, not to a connection.
-    pub sessions: Mutex<Sessions>,
+    /// The metadata quorum's voter on this node.
+    pub quorum: Addr<Quorum>,
+    /// The log directories.
+    pub disk: Arc<Disk>,
+    /// The feature levels that this broker can run at.
+    pub features: Vec<Feature>,
     /// Metric handles.
     pub metrics: Families,
     /// Metric handles by API key, from [`api_metrics`].

@@ -86,7 +86,6 @@ macro_rules! apis {
 }
 
 apis! {
-    metadata: MetadataRequest,
     api_versions: ApiVersionsRequest,
 }
 

@@ -1,7 +1,7 @@
 //! The log on disk, synchronous and without actors. Imports only `core` types.
 
 pub mod batch;
-mod builder;
+pub mod builder;
 pub mod checkpoint;
 pub mod codec;
 mod deflate;

@@ -120,6 +120,21 @@ impl<S: Storage> Log<S> {
         &self.dir
     }
 
+    /// Whether a failed write could not be undone: nothing is appended any more until the log is opened again.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// The topic that the directory belongs to; zero if it does not say.
+    pub fn topic_id(&self) -> TopicId {
+        self.topic_id
+    }
+
+    /// Base offset of the first segment. The log start lies at or above it.
+    pub fn first_segment(&self) -> Offset {
+        self.segment(0).map_or(self.start, |segment| segment.base)
+    }
+
     /// Whether there is anything on disk.
     pub fn is_materialised(&self) -> bool {
         self.active.is_some()

@@ -27,8 +27,8 @@ use std::time::Duration;
 pub enum Job {
     /// Make a log durable as far as it goes now. From: partitions, the quorum. Lost: only with the process.
     Sync(Asked),
-    /// Run this on the directory's recovery threads. From: partitions that open after an unclean stop.
-    Recover(Box<dyn FnOnce() + Send>),
+    /// Run this on one of the directory's other threads: recovery of a log, a snapshot. From: partitions, the quorum.
+    Run(Box<dyn FnOnce() + Send>),
     /// Make the directory and the first files of partitions that were just created, so that tools find them. From: shards.
     Materialise(Vec<NewPartition>),
     /// Delete this directory or file, but not before `at`. From: partitions.
@@ -210,7 +210,7 @@ impl Thread {
     fn perform(&mut self, job: Job) {
         match job {
             Job::Sync(asked) => self.syncers.round(vec![asked]),
-            Job::Recover(work) => self.recovery.run(work),
+            Job::Run(work) => self.recovery.run(work),
             Job::Materialise(partitions) => partitions.iter().for_each(materialise),
             Job::Remove { path, at } => {
                 self.removals.insert((at, path), ());
@@ -248,7 +248,23 @@ impl Thread {
 
 fn materialise(partition: &NewPartition) {
     // The first append makes what is missing, so a failure here is not yet anybody's problem.
-    if let Err(e) = dirs::materialise(&Fs, &partition.dir, partition.topic) {
+    if let Err(e) = make_files(&partition.dir, partition.topic) {
         tracing::warn!(dir = %partition.dir.display(), "cannot prepare the partition's directory: {e}");
     }
+}
+
+/// Makes a partition's directory with its first, empty files. A directory that is there already was made by the first append.
+fn make_files(dir: &Path, topic: TopicId) -> Result<(), LogError> {
+    match std::fs::create_dir(dir) {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(e) => return Err(LogError::io("create", dir, e)),
+    }
+    dirs::write_partition_metadata(&Fs, dir, topic)?;
+    for suffix in ["log", "index", "timeindex"] {
+        let path = dir.join(format!("{:020}.{suffix}", 0));
+        // Never truncating: the first append may have been here in the meantime.
+        std::fs::OpenOptions::new().append(true).create(true).open(&path).map_err(|e| LogError::io("create", &path, e))?;
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! What one may say to a [`Partition`](super::Partition). One message per partition and request; batches stay encoded.
 
-use crate::core::producer::{self, ProducerInfo};
+use crate::core::producer::{ProducerRefused, ProducerView};
 use crate::core::types::{Acks, BrokerId, Epoch, Isolation, Millis, Offset, Reader};
 use crate::log::storage::Fs;
 use crate::log::validate::{BatchRefused, Origin};
@@ -51,7 +51,7 @@ pub enum AppendRefused {
     Batch(#[from] BatchRefused),
     /// Its producer id, epoch or sequence is not acceptable.
     #[error(transparent)]
-    Producer(#[from] producer::Refused),
+    Producer(#[from] ProducerRefused),
     /// The batch is larger than a whole segment may be.
     #[error("the batch is larger than segment.bytes")]
     LargerThanSegment,
@@ -227,7 +227,7 @@ pub struct DeleteRecords {
 #[rtype(result = "()")]
 pub struct ListProducers {
     /// The answer.
-    pub reply: Reply<Result<Vec<ProducerInfo>, ReadRefused>>,
+    pub reply: Reply<Result<Vec<ProducerView>, ReadRefused>>,
 }
 
 /// Sizes and positions; opens a lazily opened log. From: `api::describe_log_dirs`, the shard. Lost: answered `Gone`.

@@ -15,7 +15,7 @@ mod waits;
 use super::log_io;
 use super::shard::{Child, ShardContext};
 use crate::core::purgatory::Purgatory;
-use crate::core::types::{Offset, TopicPartition};
+use crate::core::types::TopicPartition;
 use crate::log::storage::Fs;
 use crate::log::LogError;
 use crate::rt::{DeathWatch, Gone, Reply, clock};
@@ -44,8 +44,8 @@ pub struct Partition {
     committing: Purgatory<Waiting>,
     /// Produce requests that wait for the disk (`flush.messages`).
     flushing: Purgatory<Waiting>,
-    /// A sync is on its way and covers up to here.
-    sync_in_flight: Option<Offset>,
+    /// A sync is on its way; the next one takes everything appended meanwhile.
+    sync_in_flight: bool,
     /// Positions changed since the last checkpoint.
     dirty: bool,
     gauges: Arc<PartitionGauges>,
@@ -114,8 +114,7 @@ pub struct Opened {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Synced {
-    upto: Offset,
-    outcome: Result<Result<(), Arc<std::io::Error>>, Gone>,
+    outcome: Result<log_io::Synced, Gone>,
 }
 
 impl Partition {
@@ -138,7 +137,7 @@ impl Partition {
             waits: Waits::default(),
             committing: Purgatory::default(),
             flushing: Purgatory::default(),
-            sync_in_flight: None,
+            sync_in_flight: false,
             dirty: false,
             gauges,
             traffic,
@@ -179,7 +178,7 @@ impl Partition {
             self.state = State::Opening(VecDeque::new());
             let reply = Reply::to(ctx.address(), |outcome| Opened { outcome });
             let recover = move || reply.send(Replica::open(place, role, &config, clock::now()).map(Box::new));
-            return self.io.tell(log_io::Job::Recover(Box::new(recover)));
+            return self.io.tell(log_io::Job::Run(Box::new(recover)));
         }
         let opened = Replica::open(place, role, &config, clock::now()).map(Box::new);
         self.opened(opened);
@@ -225,7 +224,7 @@ impl Partition {
 
     /// Everyone who waits gets this answer, and long polls ask again.
     fn refuse_waiting(&mut self, why: &AppendRefused) {
-        for waiting in self.committing.drain().into_iter().chain(self.flushing.drain()) {
+        for waiting in self.committing.drain().chain(self.flushing.drain()) {
             waiting.reply.send(Err(why.clone()));
         }
         self.waits.disturb();

@@ -5,18 +5,19 @@
 
 use super::messages::*;
 use crate::core::epochs::EpochCache;
-use crate::core::producer::{Producers, Verdict};
+use crate::core::producer::{ProducerBatch, Producers, Verdict};
 use crate::core::replica::Leader;
 use crate::core::types::{Acks, BrokerId, Epoch, Isolation, Millis, Offset, Reader};
 use crate::log::batch::BatchHeader;
 use crate::log::storage::Storage;
-use crate::log::validate::{self, Origin, Prepared};
-use crate::log::{Log, LogError, OpenHints, checkpoint};
+use crate::log::validate::{self, Origin};
+use crate::log::{Files, Log, LogError, OpenHints, ReadError, SegmentFiles, SyncTarget, checkpoint};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A replica that is open.
 pub struct Replica<S: Storage> {
+    files: Files<S>,
     /// Its log.
     pub log: Log<S>,
     /// Which epoch starts where.
@@ -28,7 +29,7 @@ pub struct Replica<S: Storage> {
     /// The newest decision about it.
     pub role: Role,
     /// Offset of the newest producer snapshot.
-    snapshot_at: Offset,
+    snapshot_at: Option<Offset>,
 }
 
 /// An append that is in the log.
@@ -44,12 +45,14 @@ pub struct InLog {
     pub records: i32,
     /// The append began a new segment: the one before is complete and may be synced.
     pub rolled: bool,
+    /// A flush is due: what was appended counts only when it is on disk.
+    pub flush: bool,
 }
 
 /// What opening a replica needs to know.
 pub struct Place<S: Storage> {
-    /// The storage.
-    pub storage: S,
+    /// The open files.
+    pub files: Files<S>,
     /// The partition's directory.
     pub dir: PathBuf,
     /// The topic, for `partition.metadata`.
@@ -71,33 +74,36 @@ pub struct Found {
 
 impl<S: Storage> Replica<S> {
     /// Opens what is on disk, or prepares an empty log that touches the disk at its first append. After an unclean stop this reads
-    /// everything above the recovery point.
+    /// everything above the recovery point. `before` is the high watermark that the last run noted.
     pub fn open(place: Place<S>, role: Role, config: &PartitionConfig, now: Millis) -> Result<Replica<S>, LogError> {
-        let Place { storage, dir, at, found } = place;
-        let mut producers = Producers::new(config.producer_id_expiration_ms);
+        let Place { files, dir, at, found } = place;
+        let empty = Log::create(&files, dir.clone(), at.topic, Offset(0), config.log.clone());
         let Some(found) = found else {
-            let log = Log::create(storage, dir, at.topic, Offset(0), config.log.clone());
-            return Ok(Replica { log, epochs: EpochCache::default(), producers, leader: None, role, snapshot_at: Offset(0) });
+            return Ok(Replica { files, log: empty, epochs: EpochCache::default(), producers: Producers::new(), leader: None, role, snapshot_at: None });
         };
-        let mut epochs = match storage.read_small(&dir.join(checkpoint::LEADER_EPOCHS)) {
-            Ok(Some(text)) => EpochCache::decode(&text).unwrap_or_default(),
-            _ => EpochCache::default(),
+        let mut epochs = EpochCache::from_entries(checkpoint::read_epochs(files.storage(), &dir)?);
+        let (snapshot_at, mut producers) = newest_snapshot(&empty, config, now)?;
+        let hints = OpenHints {
+            clean: found.clean,
+            recovery_point: found.recovery_point,
+            log_start: found.log_start.unwrap_or(Offset(0)),
+            replay_from: snapshot_at.unwrap_or(Offset(0)),
         };
-        let (snapshot_at, snapshot) = crate::log::newest_snapshot(&storage, &dir)?;
-        if let Some(bytes) = snapshot {
-            producers = Producers::decode(&bytes, config.producer_id_expiration_ms, now).unwrap_or_else(|_| Producers::new(config.producer_id_expiration_ms));
-        }
-        let hints = OpenHints { clean: found.clean, recovery_point: found.recovery_point, log_start: found.log_start, replay_from: snapshot_at };
         let mut replay = |batch: &BatchHeader| {
             epochs.assign(batch.leader_epoch, batch.base_offset);
-            if batch.has_producer() {
-                producers.replay(batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.base_offset, batch.last_offset_delta, batch.max_timestamp);
+            if batch.has_producer() && snapshot_at.is_none_or(|at| batch.base_offset >= at) {
+                producers.appended(&producer_batch(batch), batch.base_offset, batch.max_timestamp, now);
             }
         };
-        let log = Log::open(storage, dir, at.topic, hints, config.log.clone(), &mut replay)?;
+        let opened = Log::open(&files, dir, hints, config.log.clone(), now, &mut replay)?;
+        if let Some(cut) = &opened.cut {
+            tracing::warn!(segment = %cut.path.display(), position = cut.position, bytes = cut.bytes, "the log was cut at its first bad batch: {}", cut.why);
+        }
+        crate::log::remove_files(files.storage(), &opened.dropped)?;
+        let log = opened.log;
         epochs.truncate_to(log.end());
         epochs.advance_start(log.start());
-        Ok(Replica { log, epochs, producers, leader: None, role, snapshot_at })
+        Ok(Replica { files, log, epochs, producers, leader: None, role, snapshot_at })
     }
 
     /// Takes over a decision of the controller. Returns whether the leadership of this replica began or ended.
@@ -107,12 +113,12 @@ impl<S: Storage> Replica<S> {
         let changed = leads != self.leader.is_some() || leads && !same_epoch;
         if leads && !same_epoch {
             let end = self.log.end();
-            self.leader = Some(Leader::new(node, role.leadership.epoch, role.isr.clone(), role.replicas.len(), end, config.min_insync_replicas));
-            self.note_epoch(role.leadership.epoch, end)?;
+            let (epoch, before) = (role.leadership.epoch, self.high_watermark());
+            self.leader = Some(Leader::new(epoch, role.isr.clone(), role.replicas.len(), config.min_insync_replicas, end, before));
+            self.note_epoch(epoch, end)?;
         } else if leads {
             if let Some(leader) = &mut self.leader {
-                leader.set_isr(role.isr.clone());
-                leader.set_min_insync_replicas(config.min_insync_replicas, role.replicas.len());
+                leader.set_isr(role.isr.clone(), role.replicas.len(), config.min_insync_replicas);
             }
         } else {
             self.leader = None;
@@ -123,9 +129,14 @@ impl<S: Storage> Replica<S> {
 
     fn note_epoch(&mut self, epoch: Epoch, start: Offset) -> Result<(), LogError> {
         if self.epochs.assign(epoch, start) && self.log.is_materialised() {
-            self.log.write_epochs(&self.epochs.encode())?;
+            self.write_epochs()?;
         }
         Ok(())
+    }
+
+    /// Brings `leader-epoch-checkpoint` up to date. Not synced: the log's batches carry their epochs, and recovery reads them.
+    fn write_epochs(&self) -> Result<(), LogError> {
+        checkpoint::write_epochs(self.files.storage(), self.log.dir(), self.epochs.entries(), false)
     }
 
     /// The high watermark: everything below is committed.
@@ -146,50 +157,70 @@ impl<S: Storage> Replica<S> {
         }
         let epoch = leader.epoch();
         let prepared = validate::prepare(records, &config.rules, origin, now)?;
-        let (header, body) = match &prepared {
-            Prepared::AsSent { header, bytes } => (header, &bytes[crate::log::batch::HEADER_SIZE..]),
-            Prepared::Rewritten { header, bytes } => (header, &bytes[crate::log::batch::HEADER_SIZE..]),
-        };
+        let header = *prepared.header();
         if header.size() as u64 > config.log.segment_bytes {
             return Err(AppendRefused::LargerThanSegment);
         }
         let log_start = self.log.start();
-        let log_append_time = config.rules.log_append_time.then_some(header.max_timestamp);
+        let append_time = |timestamp| config.rules.log_append_time.then_some(timestamp);
         if header.has_producer() {
-            match self.producers.check(header.producer_id, header.producer_epoch, header.base_sequence, header.count)? {
+            match self.producers.check(&producer_batch(&header)) {
                 Verdict::Fresh => {}
-                Verdict::Duplicate(first) => {
-                    let appended = Appended { base: first.base_offset, log_append_time: config.rules.log_append_time.then_some(first.timestamp), log_start };
-                    return Ok(InLog { appended, end: first.last_offset + 1, bytes: 0, records: 0, rolled: false });
+                Verdict::Duplicate { base_offset, last_offset, timestamp } => {
+                    let appended = Appended { base: base_offset, log_append_time: append_time(timestamp), log_start };
+                    return Ok(InLog { appended, end: last_offset + 1, bytes: 0, records: 0, rolled: false, flush: false });
                 }
+                Verdict::Refused(refused) => return Err(refused.into()),
             }
         }
-        let base = self.log.end();
-        let was_materialised = self.log.is_materialised();
-        let written = self.log.append(*header, body, epoch, now).map_err(storage_refused)?;
-        if !was_materialised {
-            self.log.write_epochs(&self.epochs.encode()).map_err(storage_refused)?;
-        }
-        if header.has_producer() {
-            self.producers.appended(header.producer_id, header.producer_epoch, header.base_sequence, base, header.last_offset_delta, header.max_timestamp);
+        let first = !self.log.is_materialised();
+        let written = self.log.append(header, prepared.payload(), epoch, now).map_err(storage_refused)?;
+        if first {
+            self.write_epochs().map_err(storage_refused)?;
         }
         if written.rolled {
-            self.snapshot_producers(base);
+            self.snapshot_producers(written.base);
+        }
+        if header.has_producer() {
+            self.producers.appended(&producer_batch(&header), written.base, header.max_timestamp, now);
         }
         let end = self.log.end();
-        leader.appended(end);
-        let appended = Appended { base, log_append_time, log_start };
-        Ok(InLog { appended, end, bytes: header.size(), records: header.count, rolled: written.rolled })
+        let flush = self.leader.as_mut().is_some_and(|leader| leader.appended(end, config.flush_messages));
+        let appended = Appended { base: written.base, log_append_time: append_time(header.max_timestamp), log_start };
+        Ok(InLog { appended, end, bytes: header.size(), records: header.count, rolled: written.rolled, flush })
+    }
+
+    /// What to sync for everything appended so far.
+    pub fn sync_target(&self) -> Option<SyncTarget<S>> {
+        self.log.sync_target()
+    }
+
+    /// A target is on disk.
+    pub fn synced(&mut self, target: &SyncTarget<S>) {
+        self.log.mark_synced(target);
+        if let Some(leader) = &mut self.leader {
+            leader.flushed(self.log.recovery_point());
+        }
+        // What lies below the recovery point is never replayed, so older snapshots have no use; the newest two stay, one for a torn file.
+        let keep = self.snapshot_at;
+        if let Err(e) = self.log.remove_snapshots(|at| keep.is_some_and(|keep| at < keep) && at < self.log.recovery_point()) {
+            tracing::warn!("cannot remove old producer snapshots: {e}");
+        }
+    }
+
+    /// Offsets below count as far as this replica's own log is concerned.
+    pub fn counted(&self) -> Offset {
+        self.leader.as_ref().map_or(self.log.end(), Leader::counted)
     }
 
     /// Writes the producers' state at an offset, so that a restart need not read what lies below.
     pub fn snapshot_producers(&mut self, at: Offset) {
-        if self.producers.is_empty() && self.snapshot_at == Offset(0) {
+        if self.producers.is_empty() && self.snapshot_at.is_none() || !self.log.is_materialised() {
             return;
         }
         // Without the snapshot the next start reads more; nothing is lost.
-        match self.log.write_snapshot(at, &self.producers.encode()) {
-            Ok(()) => self.snapshot_at = at,
+        match self.log.write_snapshot(at, &self.producers.encode_snapshot()) {
+            Ok(()) => self.snapshot_at = Some(at),
             Err(e) => tracing::warn!("cannot write a producer snapshot: {e}"),
         }
     }
@@ -238,7 +269,7 @@ impl<S: Storage> Replica<S> {
         }
         let upto = self.readable(read.reader);
         if read.from < upto {
-            answer.range = self.log.read(read.from, read.max_bytes as usize, upto).map_err(read_failed)?;
+            answer.range = self.log.read(read.from, read.max_bytes, upto).map_err(read_refused)?;
         }
         Ok(answer)
     }
@@ -254,10 +285,10 @@ impl<S: Storage> Replica<S> {
                 let epoch = self.role.leadership.epoch;
                 Ok(Some(FoundOffset { offset: upto, timestamp: Millis(-1), epoch }))
             }
-            OffsetQuery::MaxTimestamp => Ok(self.log.max_timestamp().map_err(read_failed)?.map(|(offset, timestamp)| found(offset, timestamp))),
+            OffsetQuery::MaxTimestamp => Ok(self.log.max_timestamp().map_err(read_failed)?.map(|at| found(at.offset, at.timestamp))),
             OffsetQuery::At(timestamp) => {
                 let first = self.log.offset_for_timestamp(timestamp).map_err(read_failed)?;
-                Ok(first.filter(|(offset, _)| *offset < upto).map(|(offset, timestamp)| found(offset, timestamp)))
+                Ok(first.filter(|at| at.offset < upto).map(|at| found(at.offset, at.timestamp)))
             }
         }
     }
@@ -269,16 +300,31 @@ impl<S: Storage> Replica<S> {
     }
 
     /// Raises the log start to `before` (or the high watermark); returns it.
-    pub fn delete_records(&mut self, before: Offset) -> Result<Offset, ReadRefused> {
+    pub fn delete_records(&mut self, before: Offset) -> Result<(Offset, SegmentFiles), ReadRefused> {
         self.check_epoch(Epoch::NONE)?;
         let high_watermark = self.high_watermark();
         let before = if before == Offset::NONE { high_watermark } else { before };
         if before.0 < 0 || before > high_watermark {
             return Err(ReadRefused::OutOfRange);
         }
-        self.log.advance_start(before).map_err(read_failed)?;
-        self.epochs.advance_start(self.log.start());
-        Ok(self.log.start())
+        let files = self.log.advance_start(before).map_err(read_failed)?;
+        self.log_start_moved();
+        Ok((self.log.start(), files))
+    }
+
+    /// What retention says may go: files for the caller to remove.
+    pub fn retention(&mut self, now: Millis) -> Result<SegmentFiles, LogError> {
+        let files = self.log.retention(now, self.high_watermark())?;
+        self.log_start_moved();
+        Ok(files)
+    }
+
+    fn log_start_moved(&mut self) {
+        if self.epochs.advance_start(self.log.start()) && self.log.is_materialised()
+            && let Err(e) = self.write_epochs()
+        {
+            tracing::warn!("cannot write leader-epoch-checkpoint, the old one is repaired at the next start: {e}");
+        }
     }
 
     /// Where the replica stands.
@@ -288,7 +334,7 @@ impl<S: Storage> Replica<S> {
             high_watermark: self.high_watermark(),
             log_end: self.log.end(),
             size: self.log.size_bytes(),
-            segments: self.log.segments(),
+            segments: self.log.segment_count(),
         }
     }
 }
@@ -308,6 +354,26 @@ pub struct ReadOf<S: Storage> {
     pub diverging: Option<(Epoch, Offset)>,
 }
 
+/// The newest snapshot that can be read, and the producers in it.
+fn newest_snapshot<S: Storage>(log: &Log<S>, config: &PartitionConfig, now: Millis) -> Result<(Option<Offset>, Producers), LogError> {
+    for at in log.snapshot_offsets()?.into_iter().rev() {
+        match Producers::decode_snapshot(&log.read_snapshot(at)?, now, config.producer_id_expiration_ms) {
+            Ok(producers) => return Ok((Some(at), producers)),
+            Err(e) => tracing::warn!(dir = %log.dir().display(), "skipping the producer snapshot at {}: {e}", at.0),
+        }
+    }
+    Ok((None, Producers::new()))
+}
+
+fn producer_batch(header: &BatchHeader) -> ProducerBatch {
+    ProducerBatch {
+        producer_id: header.producer_id,
+        epoch: header.producer_epoch,
+        base_sequence: header.base_sequence,
+        offset_delta: header.last_offset_delta,
+    }
+}
+
 /// What a failed write means to whoever asked.
 pub fn storage_refused(error: LogError) -> AppendRefused {
     AppendRefused::Storage(Arc::from(error.to_string()))
@@ -316,4 +382,11 @@ pub fn storage_refused(error: LogError) -> AppendRefused {
 /// What a failed read means to whoever asked.
 pub fn read_failed(error: LogError) -> ReadRefused {
     ReadRefused::Storage(Arc::from(error.to_string()))
+}
+
+fn read_refused(error: ReadError) -> ReadRefused {
+    match error {
+        ReadError::OutOfRange { .. } => ReadRefused::OutOfRange,
+        ReadError::Log(error) => read_failed(error),
+    }
 }

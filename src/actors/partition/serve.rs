@@ -5,7 +5,7 @@ use super::replica::InLog;
 use super::{Ask, Partition, State, Synced, Waiting};
 use crate::actors::log_io;
 use crate::core::types::{Acks, Offset};
-use crate::rt::{Reply, clock};
+use crate::rt::{Gone, Reply, clock};
 use actix::prelude::*;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Partition {
             Ask::ListOffset(m) => m.reply.send(replica.list_offset(m.query, m.reader, m.current_epoch)),
             Ask::EpochEnd(m) => m.reply.send(replica.epoch_end(m.current_epoch, m.epoch)),
             Ask::DeleteRecords(m) => {
-                let answer = replica.delete_records(m.before, clock::now());
+                let answer = replica.delete_records(m.before);
                 let answer = answer.map(|(start, files)| {
                     self.remove_files(files);
                     start
@@ -59,7 +59,7 @@ impl Partition {
         let State::Open(replica) = &mut self.state else { return };
         let before = replica.high_watermark();
         let outcome = replica.append(&m.records, m.acks, m.origin, &self.config, clock::now());
-        let InLog { appended, end, bytes, records, rolled } = match outcome {
+        let InLog { appended, end, bytes, records, rolled, flush } = match outcome {
             Ok(in_log) => in_log,
             Err(refused) => {
                 if let AppendRefused::Storage(why) = &refused
@@ -71,8 +71,7 @@ impl Partition {
                 return m.reply.send(Err(refused));
             }
         };
-        let flush = bytes > 0 && replica.must_flush(end, self.config.flush_messages);
-        let (committed, on_disk) = (replica.high_watermark(), replica.counts_from_leader(end));
+        let (committed, on_disk) = (replica.high_watermark(), replica.counted() >= end);
         if bytes > 0 {
             self.traffic.bytes_in.add(bytes as u64);
             self.traffic.messages_in.add(records.max(0) as u64);
@@ -97,21 +96,17 @@ impl Partition {
     /// Asks `LogIo` to sync what is not yet on disk; one sync at a time, the next takes everything that was appended meanwhile.
     pub(super) fn sync(&mut self, ctx: &mut Context<Self>) {
         let State::Open(replica) = &mut self.state else { return };
-        if self.sync_in_flight.is_some() {
+        if self.sync_in_flight {
             return;
         }
-        let upto = replica.log.end();
-        let files = match replica.log.sync_target() {
-            Ok(files) => files,
-            Err(e) => return self.disk_failed(Arc::from(e.to_string())),
-        };
-        self.sync_in_flight = Some(upto);
-        let reply = Reply::to(ctx.address(), move |outcome| Synced { upto, outcome });
-        self.io.tell(log_io::Job::Sync { files, reply });
+        let Some(target) = replica.sync_target() else { return };
+        self.sync_in_flight = true;
+        let reply = Reply::to(ctx.address(), |outcome| Synced { outcome });
+        self.io.tell(log_io::Job::Sync(log_io::Asked { target, reply }));
     }
 
     /// Answers what waited for `high_watermark` or the disk.
-    fn release(&mut self, before: Offset) {
+    pub(super) fn release(&mut self, before: Offset) {
         let State::Open(replica) = &mut self.state else { return };
         let (committed, on_disk) = (replica.high_watermark(), replica.counted());
         for waiting in self.flushing.release(on_disk) {
@@ -131,15 +126,17 @@ impl Partition {
 impl Handler<Synced> for Partition {
     type Result = ();
     fn handle(&mut self, m: Synced, ctx: &mut Context<Self>) {
-        self.sync_in_flight = None;
+        self.sync_in_flight = false;
         let State::Open(replica) = &mut self.state else { return };
-        if let Ok(Err(e)) = m.outcome {
-            // After a failed sync the kernel may have dropped the pages: what the file holds is unknown (KIP-966 calls it data loss).
-            return self.disk_failed(Arc::from(format!("cannot sync {}: {e}", self.io.dir.display())));
-        }
+        let target = match m.outcome {
+            Ok((target, Ok(()))) => target,
+            // After a failed sync the kernel may have dropped the pages: what the files hold is unknown.
+            Ok((_, Err(e))) => return self.disk_failed(Arc::from(e.to_string())),
+            Err(Gone) => return,
+        };
         let before = replica.high_watermark();
-        replica.synced(m.upto);
-        let again = replica.must_flush(replica.log.end(), self.config.flush_messages);
+        replica.synced(&target);
+        let again = replica.leader.as_ref().is_some_and(|leader| leader.awaits_flush());
         self.touched();
         self.release(before);
         if again {

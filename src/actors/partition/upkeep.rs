@@ -3,9 +3,11 @@
 use super::messages::*;
 use super::{Partition, State};
 use crate::actors::log_io::{Job, Marks, Noted};
+use crate::log::SegmentFiles;
+use crate::log::dirs::marked_dir_name;
 use crate::rt::clock;
 use actix::prelude::*;
-use std::path::PathBuf;
+use crate::core::types::{Id, Millis};
 use std::sync::Arc;
 
 impl Handler<Assign> for Partition {
@@ -44,11 +46,9 @@ impl Handler<Tick> for Partition {
         }
         let State::Open(replica) = &mut self.state else { return };
         if self.config.deletes {
-            let high_watermark = replica.high_watermark();
-            match replica.log.retention(m.now, high_watermark) {
+            match replica.retention(m.now) {
                 Ok(files) if files.is_empty() => {}
                 Ok(files) => {
-                    replica.log_start_moved();
                     self.remove_files(files);
                     self.touched();
                 }
@@ -103,7 +103,8 @@ impl Handler<Delete> for Partition {
         self.refuse_waiting(&AppendRefused::Gone);
         self.io.tell(Job::Note(vec![Noted { topic: self.topic.clone(), partition: self.at.partition, at: None }]));
         // The rename happens on the directory's thread, behind a creation of the same directory that may still wait there.
-        self.io.tell(Job::Discard { dir: self.dir.clone(), after_ms: self.config.log.file_delete_delay_ms });
+        let aside = self.io.dir.join(marked_dir_name(&self.topic, self.at.partition, Id(uuid::Uuid::new_v4().as_u128()), "delete"));
+        self.io.tell(Job::Discard { dir: self.dir.clone(), aside, after_ms: self.config.log.file_delete_delay_ms });
         ctx.stop();
     }
 }
@@ -121,15 +122,15 @@ impl Partition {
         let marks = Marks {
             recovery_point: replica.log.recovery_point(),
             high_watermark: replica.high_watermark(),
-            log_start: replica.log.starts_inside_a_segment().then(|| replica.log.start()),
+            log_start: (replica.log.start() > replica.log.first_segment()).then(|| replica.log.start()),
         };
         self.io.tell(Job::Note(vec![Noted { topic: self.topic.clone(), partition: self.at.partition, at: Some(marks) }]));
     }
 
     /// Has files unlinked, after `file.delete.delay.ms`.
-    pub(super) fn remove_files(&self, files: Vec<PathBuf>) {
-        let at = crate::core::types::Millis(clock::now().0 + self.config.log.file_delete_delay_ms);
-        for path in files {
+    pub(super) fn remove_files(&self, files: SegmentFiles) {
+        let at = Millis(clock::now().0 + self.config.log.file_delete_delay_ms);
+        for path in files.paths {
             self.io.tell(Job::Remove { path, at });
         }
     }

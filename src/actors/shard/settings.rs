@@ -1,8 +1,7 @@
 //! The effective configuration of topics, resolved when it changes and shared by their partitions.
 
 use crate::actors::partition::messages::PartitionConfig;
-use crate::config::key::{CompressionType, RecordValidation, TimestampType};
-use crate::config::{Config, TopicConfig, Value, topic_defaults};
+use crate::config::{CompressionType, Config, RecordValidation, TimestampType, TopicConfig, Value, topic_defaults};
 use crate::core::controller::{Delta, Image, ResourceKind};
 use crate::core::types::{BrokerId, TopicId};
 use crate::log::LogConfig;
@@ -147,6 +146,8 @@ fn log_config(topic: &TopicConfig) -> LogConfig {
         index_interval_bytes: topic.index_interval_bytes as u32,
         retention_ms: topic.retention_ms,
         retention_bytes: topic.retention_bytes,
+        delete: topic.cleanup_policy.delete,
+        compact: topic.cleanup_policy.compact,
         file_delete_delay_ms: topic.file_delete_delay_ms,
         preallocate: topic.preallocate,
     }
