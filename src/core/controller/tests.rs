@@ -83,8 +83,8 @@ impl World {
         answer
     }
 
-    fn registration(&self, id: i32, incarnation: u128) -> RegisterBroker {
-        RegisterBroker {
+    fn registration(&self, id: i32, incarnation: u128) -> Registration {
+        Registration {
             cluster_id: "c".into(),
             broker: BrokerId(id),
             incarnation_id: Id(incarnation),

@@ -43,7 +43,7 @@ fn registrations_are_refused_for_a_reason() {
     assert_eq!(world.register(1, 1), Ok(epoch), "the same process keeps its epoch");
     assert!(!world.controller.image().broker(BrokerId(1)).unwrap().fenced, "and its state");
     let good = world.registration(1, 50);
-    let other = |change: &dyn Fn(&mut RegisterBroker)| {
+    let other = |change: &dyn Fn(&mut Registration)| {
         let mut request = good.clone();
         change(&mut request);
         request
