@@ -1,5 +1,6 @@
 //! Understudy: a Kafka-compatible broker made of actors.
 
+pub mod cli;
 pub mod config;
 pub mod core;
 pub mod http;

@@ -1,11 +1,11 @@
-//! From settings to a `Config`: every value read and checked, keys checked against each other, all errors at once; and what is
-//! known about a key that was given.
+//! From settings to a `Config`: every value read and checked, keys checked against each other, all errors at once.
 
 use super::broker::{Config, KEYS};
 use super::endpoints::{self, Endpoints, Wanted, host_and_port};
 use super::file::{Given, Origin, Setting};
-use super::key::{Key, Status};
-use super::known::{DYNAMIC_ONLY, KNOWN, OF_PLUGINS, PREFIXES};
+use super::key::Key;
+use super::known::{DYNAMIC_ONLY, KNOWN};
+use super::standing::{Standing, not_acted_on};
 use super::value::{Rule, Value, read};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -20,9 +20,14 @@ pub fn keys() -> impl Iterator<Item = &'static Key> {
     KEYS.iter().chain(KNOWN)
 }
 
-/// The broker key of that name.
+/// The key of that name that a file may have.
+pub(super) fn file_key(name: &str) -> Option<&'static Key> {
+    BY_NAME.get(name).copied()
+}
+
+/// The broker key of that name, those that are only dynamic included.
 pub fn key(name: &str) -> Option<&'static Key> {
-    BY_NAME.get(name).copied().or_else(|| DYNAMIC_ONLY.iter().find(|key| key.name == name))
+    file_key(name).or_else(|| DYNAMIC_ONLY.iter().find(|key| key.name == name))
 }
 
 /// The key behind `listener.name.<listener>.<key>` or `listener.name.<listener>.<mechanism>.<key>`.
@@ -84,40 +89,6 @@ impl fmt::Display for ConfigErrors {
 }
 
 impl std::error::Error for ConfigErrors {}
-
-/// What is known of a key that was given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    /// This broker acts on it.
-    ActedOn,
-    /// Apache Kafka acts on it, this broker does not yet.
-    NotYet,
-    /// It belongs to a plug-in or another product.
-    Foreign,
-    /// Nobody's; perhaps this one was meant.
-    Unknown {
-        /// The nearest key, if one is near.
-        nearest: Option<&'static str>,
-    },
-}
-
-/// What is known of the key `name`.
-pub fn standing(name: &str) -> Standing {
-    match key(name).or_else(|| key(base_of_listener_key(name)?)) {
-        Some(Key { status: Status::Now, .. }) => Standing::ActedOn,
-        Some(_) => Standing::NotYet,
-        None if OF_PLUGINS.contains(&name) => Standing::NotYet,
-        None if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) => Standing::Foreign,
-        None => Standing::Unknown { nearest: nearest(name) },
-    }
-}
-
-/// The key whose name differs least from `name`, if by no more than a few letters.
-fn nearest(name: &str) -> Option<&'static str> {
-    let distance = |key: &'static Key| (strsim::damerau_levenshtein(key.name, name), key.name);
-    let bound = (name.len() / 4).clamp(2, 6);
-    keys().filter(|key| key.name.len().abs_diff(name.len()) <= bound).map(distance).min().filter(|(d, _)| *d <= bound).map(|(_, key)| key)
-}
 
 impl Config {
     /// Reads and checks everything that was given; what was not given has its default.
@@ -184,9 +155,13 @@ impl Config {
     }
 
     /// Settings that nothing acts on, with what is known of each.
-    pub fn not_acted_on(&self) -> Vec<(&str, &Setting, Standing)> {
-        let rows = self.given.iter().map(|(name, setting)| (name.as_str(), setting, standing(name)));
-        rows.filter(|(_, setting, standing)| *standing != Standing::ActedOn && !matches!(setting.origin, Origin::Synonym(_))).collect()
+    pub fn not_acted_on(&self) -> impl Iterator<Item = (&str, &Setting, Standing)> {
+        not_acted_on(&self.given)
+    }
+
+    /// Text of a key's value, given or default; none if it has none, or nobody knows the key.
+    pub fn value(&self, name: &str) -> Option<String> {
+        self.values.get(name).map(Value::to_string)
     }
 
     fn find_endpoints(&self) -> Result<Endpoints, endpoints::Conflict> {
@@ -321,7 +296,7 @@ mod tests {
         assert_eq!(config.metadata_directory(), Path::new("understudy-data"));
         assert_eq!(config.http_address(), Some(("127.0.0.1".into(), 9404)));
         assert_eq!((config.num_partitions, config.message_max_bytes, config.log_format), (1, 1_048_588, LogFormat::Human));
-        assert!(config.not_acted_on().is_empty());
+        assert!(config.not_acted_on().next().is_none());
     }
 
     #[test]
@@ -337,7 +312,7 @@ mod tests {
         assert_eq!(config.log_directories(), [Path::new("/a"), Path::new("/b")]);
         assert_eq!(config.endpoints.controller_listeners[0].port, 19893);
         assert_eq!(config.compression_type, CompressionType::Zstd);
-        assert_eq!(config.not_acted_on().iter().map(|row| row.0).collect::<Vec<_>>(), ["offsets.topic.replication.factor"]);
+        assert_eq!(config.not_acted_on().map(|row| row.0).collect::<Vec<_>>(), ["offsets.topic.replication.factor"]);
     }
 
     #[test]
@@ -388,23 +363,5 @@ mod tests {
         assert_eq!((topic.flush_ms, topic.max_message_bytes, topic.retention_ms), (7, 10, 604_800_000));
         assert!(topic.cleanup_policy.compact && topic.cleanup_policy.delete);
         assert_eq!(topic.segment_size(), 1 << 30);
-    }
-
-    #[test]
-    fn standings() {
-        for (name, expected) in [
-            ("num.partitions", Standing::ActedOn),
-            ("group.share.max.size", Standing::NotYet),
-            ("listener.name.internal.ssl.keystore.location", Standing::NotYet),
-            ("listener.name.x.plain.sasl.jaas.config", Standing::NotYet),
-            ("super.users", Standing::NotYet),
-            ("confluent.license", Standing::Foreign),
-            ("num.partition", Standing::Unknown { nearest: Some("num.partitions") }),
-            ("log.retention.hour", Standing::Unknown { nearest: Some("log.retention.hours") }),
-            ("default.replication.facotr", Standing::Unknown { nearest: Some("default.replication.factor") }),
-            ("something.else.entirely", Standing::Unknown { nearest: None }),
-        ] {
-            assert_eq!(standing(name), expected, "{name}");
-        }
     }
 }

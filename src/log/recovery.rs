@@ -113,86 +113,78 @@ impl Found {
     }
 }
 
+/// What is needed to look at one segment after the other.
+struct Loading<'a, S: Storage> {
+    opened: &'a mut Opened<S>,
+    hints: OpenHints,
+    replay: &'a mut dyn FnMut(&BatchHeader),
+    /// Where the next batch that is to be shown ends at the earliest.
+    replay_from: Offset,
+    buf: Vec<u8>,
+}
+
 impl<S: Storage> Opened<S> {
     fn load(
         &mut self, found: BTreeMap<Offset, Found>, hints: OpenHints, now: Millis, replay: &mut dyn FnMut(&BatchHeader),
     ) -> Result<(), LogError> {
         let bases: Vec<Offset> = found.keys().copied().collect();
-        let mut found = found.into_iter().enumerate();
-        let mut expected: Option<Offset> = None;
-        let mut last: Option<(Index, Offset)> = None;
-        let mut buf = Vec::new();
-        for (i, (base, on_disk)) in found.by_ref() {
-            let next = bases.get(i + 1).copied();
-            let path = path_of(&self.log.dir, base, "log");
-            let segment = Segment::new(base, on_disk.size, self.log.files.handle(path.clone()), now);
+        let mut loading = Loading { opened: self, hints, replay, replay_from: hints.replay_from, buf: Vec::new() };
+        let mut found = found.into_iter().zip(bases.iter().skip(1).copied().map(Some).chain([None]));
+        let mut last = None;
+        for ((base, on_disk), next) in found.by_ref() {
+            let log = &mut loading.opened.log;
+            let segment = Segment::new(base, on_disk.size, log.files.handle(path_of(&log.dir, base, "log")), now);
             // A segment is checked if it ends after the recovery point; the last one always may.
             let unsafe_ = !hints.clean && next.is_none_or(|next| next > hints.recovery_point);
-            // Segments are closed with something in them, and follow each other without a hole unless compaction made it.
-            let hole = unsafe_ && hints.recovery_point.0 > 0 && expected.is_some_and(|e| e != base && e >= hints.recovery_point);
-            if hole && !self.log.config.compact {
-                let position = self.log.closed.back().map_or(0, |s| s.size);
-                self.cut(position, 0, format!("the next segment starts at {}, not here", base.0));
-                self.drop_segment(segment)?;
+            let end = last.as_ref().map_or(base, |walked: &Walked| walked.end);
+            // Unless compaction made it, a hole is where unsynced data was lost.
+            if unsafe_ && !log.config.compact && hints.recovery_point.0 > 0 && end >= hints.recovery_point && end < base {
+                let position = log.closed.back().map_or(0, |s| s.size);
+                loading.opened.note_cut(position, 0, format!("the next segment starts at {}, not at {}", base.0, end.0));
+                loading.opened.drop_segment(segment)?;
                 break;
             }
-            let replayed = next.is_none_or(|next| next > hints.replay_from);
-            if !unsafe_ && on_disk.indexed() && !replayed && next.is_some() {
-                self.log.closed.push_back(segment);
-                expected = None;
+            if next.is_some_and(|next| next <= hints.replay_from) && !unsafe_ && on_disk.indexed() {
+                log.closed.push_back(segment);
                 continue;
             }
-            buf.resize(WALK_BUFFER, 0);
-            let mut walked = if unsafe_ || !on_disk.indexed() {
-                self.walk(&segment, None, &hints, &mut buf, replay)?
-            } else {
-                let index = Index::load(
-                    self.log.files.storage(),
-                    base,
-                    on_disk.size,
-                    &path_of(&self.log.dir, base, "index"),
-                    &path_of(&self.log.dir, base, "timeindex"),
-                )?;
-                self.walk(&segment, index, &hints, &mut buf, replay)?
-            };
-            let mut segment = segment;
+            let mut walked = loading.segment(&segment, unsafe_, on_disk.indexed())?;
+            if next.is_some() && unsafe_ && walked.size == 0 {
+                walked.bad.get_or_insert("the segment is empty".into());
+            }
+            let file = loading.opened.log.files.get(&segment.log);
+            loading.opened.log.closed.push_back(Segment { size: walked.size, ..segment });
             let bad = walked.bad.take();
-            segment.size = walked.size;
-            let size = segment.size;
-            let empty_but_not_last = unsafe_ && next.is_some() && size == 0;
-            if let Some(why) = bad.or(empty_but_not_last.then(|| "the segment is empty".into())) {
-                let file = self.log.files.get(&segment.log).map_err(|e| LogError::io("open", &path, e))?;
-                file.set_len(size).map_err(|e| LogError::io("cut", &path, e))?;
-                self.log.closed.push_back(segment);
-                self.cut(size, on_disk.size - size, why);
-                last = Some((walked.index, walked.end));
-                break;
+            let size = walked.size;
+            last = Some(walked);
+            let Some(why) = bad else { continue };
+            let path = path_of(&loading.opened.log.dir, base, "log");
+            if !unsafe_ && next.is_some() {
+                return Err(LogError::Corrupt { path, position: size, why: format!("{why}; it had been on disk: restore it, or remove the partition's directory to fetch it from another replica") });
             }
-            if next.is_some() {
-                walked.index.note_time();
-            }
-            self.log.closed.push_back(segment);
-            expected = Some(walked.end);
-            last = Some((walked.index, walked.end));
+            file.and_then(|f| f.set_len(size)).map_err(|e| LogError::io("cut", &path, e))?;
+            loading.opened.note_cut(size, on_disk.size - size, why);
+            break;
         }
-        for (_, (base, on_disk)) in found {
+        for ((base, on_disk), _) in found {
             let log = self.log.files.handle(path_of(&self.log.dir, base, "log"));
             self.drop_segment(Segment::new(base, on_disk.size, log, now))?;
         }
-        let Some((index, end)) = last else { return Ok(()) };
-        self.log.active = self.log.closed.pop_back().map(|segment| Active::new(segment, index));
-        self.log.end = end;
-        self.log.start = hints.log_start.max(self.log.segment(0).map_or(end, |s| s.base));
-        if end < self.log.start {
-            let dropped = self.log.truncate_fully_and_start_at(self.log.start, now)?;
+        let Some(Walked { index, end, .. }) = last else { return Ok(()) };
+        let log = &mut self.log;
+        log.active = log.closed.pop_back().map(|segment| Active::new(segment, index));
+        log.end = end;
+        log.start = hints.log_start.max(log.segment(0).map_or(end, |s| s.base));
+        log.recovery_point = if hints.clean { end } else { hints.recovery_point.min(end) };
+        if end < log.start {
+            let dropped = log.truncate_fully_and_start_at(log.start, now)?;
             self.dropped.bytes += dropped.bytes;
             self.dropped.paths.extend(dropped.paths);
         }
-        self.log.recovery_point = if hints.clean { end } else { hints.recovery_point.min(end) };
         Ok(())
     }
 
-    fn cut(&mut self, position: u64, bytes: u64, why: String) {
+    fn note_cut(&mut self, position: u64, bytes: u64, why: String) {
         let path = self.log.closed.back().map_or(self.log.dir.clone(), |s| s.log.path());
         self.cut = Some(Cut { path, position, bytes, why });
     }
@@ -201,22 +193,43 @@ impl<S: Storage> Opened<S> {
         self.log.names += 1;
         self.log.set_aside(&segment, &mut self.dropped)
     }
+}
 
-    /// Walks a segment: with an index that is trusted, from where the index or the replay needs it; without, all of it, checking what lies past the
-    /// recovery point, and writes new indexes.
-    fn walk(
-        &mut self, segment: &Segment<S>, index: Option<Index>, hints: &OpenHints, buf: &mut [u8], replay: &mut dyn FnMut(&BatchHeader),
-    ) -> Result<Walked, LogError> {
+impl<S: Storage> Loading<'_, S> {
+    /// Walks a segment: by its indexes if they may be trusted and hold what they should, otherwise all of it.
+    fn segment(&mut self, segment: &Segment<S>, unsafe_: bool, indexed: bool) -> Result<Walked, LogError> {
+        if !unsafe_ && indexed {
+            let log = &self.opened.log;
+            let index = load_index(log, segment)?;
+            if let Some(index) = index {
+                let walked = self.walk(segment, Some(index))?;
+                if walked.bad.is_none() {
+                    return Ok(walked);
+                }
+            }
+        }
+        let mut walked = self.walk(segment, None)?;
+        walked.index.note_time();
+        let (offsets, times) = index_paths(&self.opened.log, segment);
+        walked.index.rewrite(self.opened.log.files.storage(), &offsets, &times)?;
+        Ok(walked)
+    }
+
+    /// With an index: from where the index or the replay needs it, taking the batches' word. Without: all of it, checking what lies past the
+    /// recovery point (everything, if the files should have been right).
+    fn walk(&mut self, segment: &Segment<S>, index: Option<Index>) -> Result<Walked, LogError> {
+        self.buf.resize(WALK_BUFFER, 0);
         let path = segment.log.path();
         let error = |e| LogError::io("read", &path, e);
-        let file = self.log.files.get(&segment.log).map_err(error)?;
+        let file = self.opened.log.files.get(&segment.log).map_err(error)?;
         let trusted = index.is_some();
         let index = index.unwrap_or_else(|| Index::new(segment.base));
-        let from = if trusted { index.floor(hints.replay_from).min(index.last_position()) } else { 0 };
-        let check = |header: &BatchHeader| !trusted && !hints.clean && header.last_offset() >= hints.recovery_point;
+        let from = if trusted { index.floor(self.replay_from).min(index.last_position()) } else { 0 };
+        let checked_from = if self.hints.clean { segment.base } else { self.hints.recovery_point };
+        let check = |header: &BatchHeader| !trusted && header.last_offset() >= checked_from;
         let mut out = Walked { index, end: segment.base, size: from, bad: None };
         let mut max = out.index.max();
-        let mut walker = Walker::new(&*file, from, segment.size, buf);
+        let mut walker = Walker::new(&*file, from, segment.size, &mut self.buf);
         loop {
             let (header, position) = match walker.next(check).map_err(error)? {
                 Step::Batch(header, position) => (header, position),
@@ -226,32 +239,60 @@ impl<S: Storage> Opened<S> {
                     break;
                 }
             };
-            // The first batch seen may lie anywhere above the base.
             if header.base_offset < out.end || header.last_offset() - segment.base > i64::from(i32::MAX) {
                 out.bad = Some(format!("a batch at offset {} after offset {}", header.base_offset.0, out.end.0));
                 break;
             }
-            if header.last_offset() >= hints.replay_from {
-                replay(&header);
+            if header.last_offset() >= self.replay_from {
+                (self.replay)(&header);
+                self.replay_from = header.next_offset();
             }
             if trusted {
                 if header.max_timestamp > max.timestamp {
                     max = TimeEntry { timestamp: header.max_timestamp, offset: header.last_offset() };
                 }
             } else {
-                out.index.note(&header, position, self.log.config.index_interval_bytes);
+                out.index.note(&header, position, self.opened.log.config.index_interval_bytes);
             }
             out.end = header.next_offset();
             out.size = position + header.size() as u64;
         }
-        self.walked += out.size - from;
+        self.opened.walked += out.size - from;
         if trusted {
             out.index.set_max(max);
-        } else {
-            let dir = &self.log.dir;
-            out.index.note_time();
-            out.index.rewrite(self.log.files.storage(), &path_of(dir, segment.base, "index"), &path_of(dir, segment.base, "timeindex"))?;
         }
         Ok(out)
+    }
+}
+
+fn index_paths<S: Storage>(log: &Log<S>, segment: &Segment<S>) -> (PathBuf, PathBuf) {
+    (path_of(&log.dir, segment.base, "index"), path_of(&log.dir, segment.base, "timeindex"))
+}
+
+/// The index of a closed segment from its files; None if they cannot be right.
+fn load_index<S: Storage>(log: &Log<S>, segment: &Segment<S>) -> Result<Option<Index>, LogError> {
+    let (offsets, times) = index_paths(log, segment);
+    Index::load(log.files.storage(), segment.base, segment.size, &offsets, &times)
+}
+
+impl<S: Storage> Log<S> {
+    /// The index of a closed segment, to append to it again; made anew from the batches if its files are damaged.
+    pub(super) fn index_of(&self, segment: &Segment<S>) -> Result<Index, LogError> {
+        if let Some(index) = load_index(self, segment)? {
+            return Ok(index);
+        }
+        let mut index = Index::new(segment.base);
+        let file = self.files.get(&segment.log).map_err(|e| self.read_error(e))?;
+        let interval = self.config.index_interval_bytes;
+        let mut position = 0;
+        super::walk::find(&*file, 0, segment.size, |header| {
+            index.note(header, position, interval);
+            position += header.size() as u64;
+            false
+        })
+        .map_err(|e| self.read_error(e))?;
+        let (offsets, times) = index_paths(self, segment);
+        index.rewrite(self.files.storage(), &offsets, &times)?;
+        Ok(index)
     }
 }

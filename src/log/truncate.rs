@@ -1,10 +1,9 @@
 //! What leaves a log at its new end: a replica that followed another leader cuts what that leader does not have.
 
 use super::error::LogError;
-use super::index::Index;
 use super::partition_log::Log;
 use super::retention::SegmentFiles;
-use super::segment::{Active, path_of};
+use super::segment::Active;
 use super::storage::Storage;
 use crate::core::types::{Millis, Offset};
 
@@ -50,14 +49,7 @@ impl<S: Storage> Log<S> {
     /// Makes closed segment number `at` the active one; those after it are set aside. The names are on disk before anything is cut, so that a power
     /// cut cannot bring a later segment back behind a shorter one.
     fn reopen(&mut self, at: usize, out: &mut SegmentFiles) -> Result<(), LogError> {
-        let base = self.closed[at].base;
-        let (offsets, times) = (path_of(&self.dir, base, "index"), path_of(&self.dir, base, "timeindex"));
-        let size = self.closed[at].size;
-        let index = Index::load(self.files.storage(), base, size, &offsets, &times)?.ok_or_else(|| LogError::Corrupt {
-            path: offsets,
-            position: 0,
-            why: "the index of a closed segment is damaged; restart without a clean shutdown marker to have it made anew".into(),
-        })?;
+        let index = self.index_of(&self.closed[at])?;
         let last = self.active.take().map(|a| a.segment);
         let later = self.closed.split_off(at + 1);
         for segment in later.iter().chain(&last) {

@@ -2,9 +2,9 @@
 
 use super::{Marks, Noted};
 use crate::core::types::Offset;
-use crate::log::checkpoint;
+use crate::log::storage::Fs;
+use crate::log::{LogError, checkpoint};
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct Checkpoints {
 }
 
 impl Kept {
-    fn load(dir: &Path, name: &str) -> io::Result<Kept> {
+    fn load(dir: &Path, name: &str) -> Result<Kept, LogError> {
         let path = dir.join(name);
         let offsets = read(&path)?;
         Ok(Kept { path, offsets, changed: false })
@@ -47,7 +47,7 @@ impl Kept {
         self.changed |= before != offset;
     }
 
-    fn write(&mut self) -> io::Result<()> {
+    fn write(&mut self) -> Result<(), LogError> {
         if self.changed {
             checkpoint::write_offsets(&self.path, self.offsets.iter().map(|((topic, partition), offset)| (&**topic, *partition, *offset)))?;
             self.changed = false;
@@ -57,14 +57,14 @@ impl Kept {
 }
 
 /// Reads one of the files; a missing one is empty.
-pub fn read(path: &Path) -> io::Result<Offsets> {
+pub fn read(path: &Path) -> Result<Offsets, LogError> {
     let rows = checkpoint::read_offsets(path)?;
     Ok(rows.into_iter().map(|(topic, partition, offset)| ((Arc::from(topic), partition), offset)).collect())
 }
 
 impl Checkpoints {
     /// Reads what the last run left.
-    pub fn load(dir: &Path) -> io::Result<Checkpoints> {
+    pub fn load(dir: &Path) -> Result<Checkpoints, LogError> {
         Ok(Checkpoints {
             recovery: Kept::load(dir, RECOVERY_POINTS)?,
             high_watermarks: Kept::load(dir, HIGH_WATERMARKS)?,
@@ -81,7 +81,7 @@ impl Checkpoints {
     }
 
     /// Writes the files that changed.
-    pub fn write(&mut self) -> io::Result<()> {
+    pub fn write(&mut self) -> Result<(), LogError> {
         self.log_starts.write()?;
         self.recovery.write()?;
         self.high_watermarks.write()

@@ -10,9 +10,12 @@ mod checkpoints;
 mod sync;
 
 use crate::core::types::{Millis, Offset, TopicId};
-use crate::log::storage::FsFile;
+use crate::log::storage::Fs;
+use crate::log::{LogError, dirs};
 use crate::rt::{Reply, clock};
 use checkpoints::Checkpoints;
+pub use sync::{Asked, Synced};
+use sync::Syncers;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::collections::BTreeMap;
 use std::io;
@@ -22,13 +25,8 @@ use std::time::Duration;
 
 /// What the thread can be asked for.
 pub enum Job {
-    /// Make these files durable. From: partitions, the quorum. Lost: only with the process.
-    Sync {
-        /// The files.
-        files: Vec<Arc<FsFile>>,
-        /// Answered when all of them are on disk.
-        reply: Reply<Result<(), Arc<io::Error>>>,
-    },
+    /// Make a log durable as far as it goes now. From: partitions, the quorum. Lost: only with the process.
+    Sync(Asked),
     /// Run this on the directory's recovery threads. From: partitions that open after an unclean stop.
     Recover(Box<dyn FnOnce() + Send>),
     /// Make the directory and the first files of partitions that were just created, so that tools find them. From: shards.
@@ -44,6 +42,8 @@ pub enum Job {
     Discard {
         /// The partition's directory.
         dir: PathBuf,
+        /// Its name from now on.
+        aside: PathBuf,
         /// `file.delete.delay.ms`.
         after_ms: i64,
     },
@@ -52,7 +52,7 @@ pub enum Job {
     /// Write the checkpoint files that changed. From: shards, every few seconds if something changed.
     Checkpoint,
     /// Write the checkpoint files, then answer; the directory is about to be left. From: the node.
-    Finish(Reply<Result<(), Arc<io::Error>>>),
+    Finish(Reply<Result<(), LogError>>),
 }
 
 /// A partition directory to be made.
@@ -103,12 +103,18 @@ impl Handle {
 }
 
 /// Starts the thread of a log directory. `recovery_threads` is `num.recovery.threads.per.data.dir`.
-pub fn start(dir: &Path, recovery_threads: usize) -> io::Result<Handle> {
+pub fn start(dir: &Path, recovery_threads: usize) -> Result<Handle, LogError> {
     let (jobs, asked) = crossbeam_channel::unbounded();
-    let dir: Arc<Path> = dir.into();
-    let thread = Thread { asked, checkpoints: Checkpoints::load(&dir)?, removals: BTreeMap::new(), recovery: Recovery::new(recovery_threads) };
-    std::thread::Builder::new().name("log-io".into()).spawn(move || thread.run())?;
-    Ok(Handle { jobs, dir })
+    let thread = Thread {
+        asked,
+        checkpoints: Checkpoints::load(dir)?,
+        removals: BTreeMap::new(),
+        recovery: Recovery::new(recovery_threads),
+        syncers: Syncers::default(),
+    };
+    let spawned = std::thread::Builder::new().name("log-io".into()).spawn(move || thread.run());
+    spawned.map_err(|e| LogError::io("start the disk thread of", dir, e))?;
+    Ok(Handle { jobs, dir: dir.into() })
 }
 
 struct Thread {
@@ -117,6 +123,7 @@ struct Thread {
     /// What is to be deleted, by time.
     removals: BTreeMap<(Millis, PathBuf), ()>,
     recovery: Recovery,
+    syncers: Syncers,
 }
 
 /// The threads that recover logs; made when the first is asked for.
@@ -178,13 +185,11 @@ impl Thread {
             let mut others = Vec::new();
             for job in std::iter::once(job).chain(self.asked.try_iter()) {
                 match job {
-                    Job::Sync { files, reply } => syncs.push((files, reply)),
+                    Job::Sync(asked) => syncs.push(asked),
                     other => others.push(other),
                 }
             }
-            if !syncs.is_empty() {
-                sync::round(syncs);
-            }
+            self.syncers.round(syncs);
             others.into_iter().for_each(|job| self.perform(job));
         }
     }
@@ -204,17 +209,17 @@ impl Thread {
 
     fn perform(&mut self, job: Job) {
         match job {
-            Job::Sync { files, reply } => sync::round(vec![(files, reply)]),
+            Job::Sync(asked) => self.syncers.round(vec![asked]),
             Job::Recover(work) => self.recovery.run(work),
             Job::Materialise(partitions) => partitions.iter().for_each(materialise),
             Job::Remove { path, at } => {
                 self.removals.insert((at, path), ());
                 self.remove_due(clock::now());
             }
-            Job::Discard { dir, after_ms } => match crate::log::dirs::mark_deleted(&dir) {
-                Ok(Some(path)) => self.perform(Job::Remove { path, at: Millis(clock::now().0 + after_ms) }),
-                Ok(None) => {}
-                Err(e) => tracing::warn!(dir = %dir.display(), "cannot set the directory of a deleted partition aside: {e}"),
+            Job::Discard { dir, aside, after_ms } => match std::fs::rename(&dir, &aside) {
+                Ok(()) => self.perform(Job::Remove { path: aside, at: Millis(clock::now().0 + after_ms) }),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => tracing::warn!(dir = %dir.display(), "cannot set the directory of a partition aside: {e}"),
             },
             Job::Note(noted) => noted.into_iter().for_each(|noted| self.checkpoints.note(noted)),
             Job::Checkpoint => {
@@ -222,7 +227,7 @@ impl Thread {
                     tracing::warn!("cannot write the checkpoint files, trying again later: {e}");
                 }
             }
-            Job::Finish(reply) => reply.send(self.checkpoints.write().map_err(Arc::new)),
+            Job::Finish(reply) => reply.send(self.checkpoints.write()),
         }
     }
 
@@ -243,7 +248,7 @@ impl Thread {
 
 fn materialise(partition: &NewPartition) {
     // The first append makes what is missing, so a failure here is not yet anybody's problem.
-    if let Err(e) = crate::log::dirs::materialise(&partition.dir, partition.topic) {
+    if let Err(e) = dirs::materialise(&Fs, &partition.dir, partition.topic) {
         tracing::warn!(dir = %partition.dir.display(), "cannot prepare the partition's directory: {e}");
     }
 }

@@ -1,54 +1,71 @@
-//! One round of syncs: every file asked for is made durable once, several at a time.
+//! Rounds of syncs: what was asked for while a round ran is the next round. The targets of a round are synced several at a time.
 
-use crate::log::storage::{File, FsFile};
+use crate::log::storage::Fs;
+use crate::log::{LogError, SyncTarget};
 use crate::rt::Reply;
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crossbeam_channel::{Receiver, Sender};
 
-/// A request to sync files, and whom to tell.
-pub type Asked = (Vec<Arc<FsFile>>, Reply<Result<(), Arc<io::Error>>>);
+/// What was synced, or why not.
+pub type Synced = (SyncTarget<Fs>, Result<(), LogError>);
 
-/// Syncs that run at the same time; a disk serves several faster than one after the other.
-const PARALLEL: usize = 8;
+/// A log to sync, and whom to tell.
+pub struct Asked {
+    /// The log's files.
+    pub target: SyncTarget<Fs>,
+    /// Gets the target back.
+    pub reply: Reply<Synced>,
+}
 
-/// Syncs all files of the round, then answers each asker with the outcome of its own.
-pub fn round(asked: Vec<Asked>) {
-    let mut files: Vec<&Arc<FsFile>> = asked.iter().flat_map(|(files, _)| files).collect();
-    files.sort_by_key(|file| Arc::as_ptr(file));
-    files.dedup_by_key(|file| Arc::as_ptr(file));
-    let outcomes = sync_all(&files);
-    let of = |file: &Arc<FsFile>| {
-        let at = files.binary_search_by_key(&Arc::as_ptr(file), |file| Arc::as_ptr(file));
-        at.ok().and_then(|at| outcomes[at].as_ref().err().cloned())
-    };
-    let answers: Vec<_> = asked.iter().map(|(files, _)| files.iter().find_map(of).map_or(Ok(()), Err)).collect();
-    for ((_, reply), answer) in asked.into_iter().zip(answers) {
-        reply.send(answer);
+impl Asked {
+    fn serve(self) {
+        let outcome = self.target.sync();
+        self.reply.send((self.target, outcome));
     }
 }
 
-fn sync_all(files: &[&Arc<FsFile>]) -> Vec<Result<(), Arc<io::Error>>> {
-    if files.len() == 1 {
-        return vec![files[0].sync_data().map_err(Arc::new)];
+/// Syncs that run at the same time; a disk serves several together faster than one after the other.
+const PARALLEL: usize = 8;
+
+/// The threads that help with a round of several targets; started when the first is needed.
+#[derive(Default)]
+pub struct Syncers {
+    helpers: Option<(Sender<Asked>, Receiver<()>)>,
+}
+
+impl Syncers {
+    /// Syncs everything of a round; each asker is told as soon as its own is done.
+    pub fn round(&mut self, mut asked: Vec<Asked>) {
+        let Some(own) = asked.pop() else { return };
+        if asked.is_empty() {
+            return own.serve();
+        }
+        let (targets, done) = self.helpers.get_or_insert_with(start);
+        let shared = asked.len();
+        for target in asked {
+            if let Err(returned) = targets.send(target) {
+                returned.into_inner().serve();
+            }
+        }
+        own.serve();
+        // One round at a time: the next takes everything that was asked for meanwhile.
+        done.iter().take(shared).for_each(drop);
     }
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Relaxed);
-            let Some(file) = files.get(at) else { return done };
-            done.push((at, file.sync_data().map_err(Arc::new)));
+}
+
+fn start() -> (Sender<Asked>, Receiver<()>) {
+    let (targets, taken) = crossbeam_channel::unbounded::<Asked>();
+    let (tell, done) = crossbeam_channel::unbounded();
+    for _ in 1..PARALLEL {
+        let (taken, tell) = (taken.clone(), tell.clone());
+        let serve = move || {
+            for asked in taken {
+                asked.serve();
+                let _ = tell.send(());
+            }
+        };
+        if let Err(e) = std::thread::Builder::new().name("log-sync".into()).spawn(serve) {
+            tracing::warn!("one thread less for syncs: {e}");
         }
-    };
-    let mut outcomes: Vec<Result<(), Arc<io::Error>>> = files.iter().map(|_| Ok(())).collect();
-    std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..PARALLEL.min(files.len())).map(|_| scope.spawn(work)).collect();
-        let own = work();
-        let others = helpers.into_iter().flat_map(|helper| helper.join().expect("syncing does not panic"));
-        for (at, outcome) in own.into_iter().chain(others) {
-            outcomes[at] = outcome;
-        }
-    });
-    outcomes
+    }
+    (targets, done)
 }
