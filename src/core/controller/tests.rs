@@ -15,9 +15,9 @@ mod topics;
 struct Rules;
 
 impl ConfigRules for Rules {
-    fn check(&self, _: &ConfigResource, new: &Configs, _: &Configs) -> Result<(), String> {
+    fn check(&self, _: &Image, _: &ConfigResource, new: &Configs) -> Result<(), Refusal> {
         match new.keys().find(|name| name.starts_with("bad")) {
-            Some(name) => Err(format!("Unknown topic config name: {name}")),
+            Some(name) => Err(Refusal::new(Why::InvalidConfig, format!("Unknown topic config name: {name}"))),
             None => Ok(()),
         }
     }

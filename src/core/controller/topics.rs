@@ -96,10 +96,7 @@ impl Controller {
             return Err(super::configs::too_long());
         }
         if !configs.is_empty() {
-            let rules = &self.settings.rules;
-            rules
-                .check(&ConfigResource::topic(&topic.name), &configs, &Configs::new())
-                .map_err(|message| Refusal::new(Why::InvalidConfig, message))?;
+            self.settings.rules.check(&self.image, &ConfigResource::topic(&topic.name), &configs)?;
         }
         Ok(configs)
     }
