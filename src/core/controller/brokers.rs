@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::Controller;
 use super::records::{self, BrokerEpoch, BrokerRegistrationChange, Feature, Record};
-use super::request::{BrokerState, Heartbeat, Refusal, RegisterBroker, Why};
+use super::request::{BrokerState, Heartbeat, Refusal, Registration, Why};
 use crate::core::types::{BrokerId, Offset};
 
 /// Directory ids below this are reserved and never a real directory's.
@@ -15,7 +15,7 @@ const RESERVED_DIRECTORIES: u128 = 100;
 
 impl Controller {
     /// The epoch of a new registration is the offset of its record. A process that registers again keeps its epoch and its state.
-    pub(super) fn register_broker(&self, request: RegisterBroker, next: Offset, records: &mut Vec<Record>) -> Result<BrokerEpoch, Refusal> {
+    pub(super) fn register_broker(&self, request: Registration, next: Offset, records: &mut Vec<Record>) -> Result<BrokerEpoch, Refusal> {
         if request.cluster_id != self.image.cluster_id() {
             let message = format!("Expected cluster ID {}, but got cluster ID {}", self.image.cluster_id(), request.cluster_id);
             return Err(Refusal::new(Why::InconsistentClusterId, message));
@@ -53,7 +53,7 @@ impl Controller {
         Ok(broker_epoch)
     }
 
-    fn check_log_dirs(&self, request: &RegisterBroker) -> Result<(), Refusal> {
+    fn check_log_dirs(&self, request: &Registration) -> Result<(), Refusal> {
         let invalid = |message: String| Err(Refusal::new(Why::InvalidRegistration, message));
         if request.log_dirs.is_empty() {
             return invalid("No directories specified in request".into());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::entities::{ConfigResource, Configs};
 use super::records::{self, Record, ResourceType};
 use super::request::{AlterConfigs, ConfigOp, Refusal, ReplaceConfigs, Why};
-use super::{Controller, Sink, topics};
+use super::{Controller, Image, Sink, topics};
 use crate::core::types::BrokerId;
 
 /// Longest value, as Kafka has it.
@@ -13,8 +13,9 @@ const MAX_VALUE_LENGTH: usize = i16::MAX as usize;
 
 /// What the config layer knows of settings.
 pub trait ConfigRules {
-    /// Whether the resource may have exactly the settings `new`, after `old`. The error is a sentence for people.
-    fn check(&self, resource: &ConfigResource, new: &Configs, old: &Configs) -> Result<(), String>;
+    /// Whether the resource may have exactly the settings `new`. `image` tells what it and others have now. A refusal is `InvalidConfig`,
+    /// but for the values that a Kafka broker calls an `InvalidRequest`.
+    fn check(&self, image: &Image, resource: &ConfigResource, new: &Configs) -> Result<(), Refusal>;
 
     /// The default of a setting that is a list, which can be appended to and subtracted from; `None` if it is no list.
     fn list_default(&self, kind: ResourceType, name: &str) -> Option<String>;
@@ -113,7 +114,7 @@ impl Controller {
             };
         }
         check_resource_name(resource)?;
-        self.settings.rules.check(resource, &new, old).map_err(|message| Refusal::new(Why::InvalidConfig, message))?;
+        self.settings.rules.check(&self.image, resource, &new)?;
         self.check_exists(resource)?;
         // A broker reloads what a setting points at (a key store, say) when the setting is written again with the same value (KAFKA-14136).
         let reload = resource.kind == ResourceType::Broker;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::entities::{Partition, Topic};
 use super::records::{Record, ResourceType};
 use super::request::{ByPartition, ElectionType, Refusal, Why};
+use super::topics::UNASSIGNED;
 use super::{Controller, Image};
 use crate::core::election::{Kind, change};
 use crate::core::types::{BrokerId, TopicPartition};
@@ -26,17 +27,23 @@ impl Controller {
     /// The broker is unfenced: partitions that have no leader may have one now.
     pub(super) fn broker_joins(&self, id: BrokerId, records: &mut Vec<Record>) {
         for (topic, at, partition) in all_partitions(&self.image).filter(|(_, _, partition)| !partition.has_leader()) {
-            let acceptable = |other| other == id || self.may_lead(partition, other);
+            let acceptable = |other| (other == id || self.image.is_active(other)) && self.has_directory(partition, other);
             records.extend(change(at, partition, partition.isr.clone(), self.kind(topic), acceptable).map(Record::PartitionChange));
         }
     }
 
     /// Alive, and with the directory of this replica online, as far as both are known.
     fn may_lead(&self, partition: &Partition, id: BrokerId) -> bool {
-        let Some(broker) = self.image.broker(id).filter(|broker| broker.is_active()) else { return false };
+        self.image.is_active(id) && self.has_directory(partition, id)
+    }
+
+    /// Whether the broker still has the directory that holds its replica. A broker whose disk was replaced must not lead with the empty
+    /// log of the new one.
+    fn has_directory(&self, partition: &Partition, id: BrokerId) -> bool {
+        let Some(broker) = self.image.broker(id) else { return false };
         let position = partition.replicas.iter().position(|replica| *replica == id);
         let directory = position.and_then(|position| partition.directories.get(position));
-        directory.is_none_or(|directory| directory.0 <= 1 || broker.log_dirs.is_empty() || broker.log_dirs.contains(directory))
+        directory.is_none_or(|directory| *directory <= UNASSIGNED || broker.log_dirs.is_empty() || broker.log_dirs.contains(directory))
     }
 
     fn kind(&self, topic: &Topic) -> Kind {

@@ -25,7 +25,7 @@ pub use delta::{Change, Delta};
 pub use entities::{Broker, ConfigResource, Configs, ControllerNode, Partition, Topic};
 pub use features::{METADATA_VERSION, bootstrap};
 pub use image::Image;
-pub use records::Record;
+pub use records::{Record, ResourceType};
 pub use replay::Contradiction;
 pub use request::{Answer, Refusal, Request, Why};
 

@@ -153,7 +153,7 @@ pub struct ReplaceConfigs {
 
 /// A broker that joins, or comes back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegisterBroker {
+pub struct Registration {
     /// The cluster it belongs to.
     pub cluster_id: String,
     /// Its `node.id`.
@@ -272,7 +272,7 @@ pub enum Request {
         validate_only: bool,
     },
     /// Join the cluster.
-    RegisterBroker(RegisterBroker),
+    RegisterBroker(Registration),
     /// Say where a broker stands.
     Heartbeat(Heartbeat),
     /// Forget a broker.

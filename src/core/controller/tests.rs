@@ -15,9 +15,9 @@ mod topics;
 struct Rules;
 
 impl ConfigRules for Rules {
-    fn check(&self, _: &ConfigResource, new: &Configs, _: &Configs) -> Result<(), String> {
+    fn check(&self, _: &Image, _: &ConfigResource, new: &Configs) -> Result<(), Refusal> {
         match new.keys().find(|name| name.starts_with("bad")) {
-            Some(name) => Err(format!("Unknown topic config name: {name}")),
+            Some(name) => Err(Refusal::new(Why::InvalidConfig, format!("Unknown topic config name: {name}"))),
             None => Ok(()),
         }
     }
@@ -83,8 +83,8 @@ impl World {
         answer
     }
 
-    fn registration(&self, id: i32, incarnation: u128) -> RegisterBroker {
-        RegisterBroker {
+    fn registration(&self, id: i32, incarnation: u128) -> Registration {
+        Registration {
             cluster_id: "c".into(),
             broker: BrokerId(id),
             incarnation_id: Id(incarnation),

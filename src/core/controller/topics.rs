@@ -16,6 +16,8 @@ use crate::core::types::{BrokerId, DirectoryId, Epoch, Id, TopicId};
 /// Partitions that one request may make: its records must fit one append.
 pub const MAX_PARTITIONS_PER_REQUEST: i64 = 10_000;
 const MAX_NAME_LENGTH: usize = 249;
+/// The directories of a replica that its broker has not reported yet: MIGRATING (0) where brokers name no directories, and this.
+pub(super) const UNASSIGNED: DirectoryId = Id::ONE;
 const METADATA_TOPIC: &str = "__cluster_metadata";
 
 type Named<T> = (String, Result<T, Refusal>);
@@ -96,10 +98,7 @@ impl Controller {
             return Err(super::configs::too_long());
         }
         if !configs.is_empty() {
-            let rules = &self.settings.rules;
-            rules
-                .check(&ConfigResource::topic(&topic.name), &configs, &Configs::new())
-                .map_err(|message| Refusal::new(Why::InvalidConfig, message))?;
+            self.settings.rules.check(&self.image, &ConfigResource::topic(&topic.name), &configs)?;
         }
         Ok(configs)
     }
@@ -223,7 +222,7 @@ impl Controller {
         match self.image.broker(broker).map(|broker| broker.log_dirs.as_slice()) {
             Some([]) => Id::ZERO,
             Some([only]) => *only,
-            _ => Id::ONE,
+            _ => UNASSIGNED,
         }
     }
 

@@ -21,6 +21,18 @@ fn a_restarted_broker_leads_again_in_a_new_epoch() {
 }
 
 #[test]
+fn a_broker_does_not_lead_with_the_empty_log_of_a_new_disk() {
+    let mut world = World::with_brokers(&[1]);
+    world.create(vec![topic("t", 1, 1)]);
+    for (log_dirs, leader) in [(vec![Id(2000)], BrokerId::NONE), (vec![Id(1001), Id(2000)], BrokerId(1))] {
+        let request = Registration { log_dirs, ..world.registration(1, 50 + world.log.len() as u128) };
+        let Answer::RegisterBroker(Ok(epoch)) = world.ask(Request::RegisterBroker(request)) else { panic!() };
+        world.unfence(1, epoch);
+        assert_eq!(world.partition("t", 0).leader, leader);
+    }
+}
+
+#[test]
 fn a_fenced_broker_leaves_every_isr_in_the_same_append() {
     let mut world = World::with_brokers(&[1, 2]);
     world.create(vec![topic("t", 4, 2)]);
@@ -43,7 +55,7 @@ fn registrations_are_refused_for_a_reason() {
     assert_eq!(world.register(1, 1), Ok(epoch), "the same process keeps its epoch");
     assert!(!world.controller.image().broker(BrokerId(1)).unwrap().fenced, "and its state");
     let good = world.registration(1, 50);
-    let other = |change: &dyn Fn(&mut RegisterBroker)| {
+    let other = |change: &dyn Fn(&mut Registration)| {
         let mut request = good.clone();
         change(&mut request);
         request

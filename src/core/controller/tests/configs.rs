@@ -3,27 +3,6 @@
 use super::*;
 
 #[test]
-fn a_topic_is_its_record_then_its_settings_then_its_partitions() {
-    let mut world = World::with_brokers(&[1]);
-    let from = world.log.len();
-    let made = world.create(vec![NewTopic { partitions: 2, ..configured("t", "retention.ms", Some("1")) }]);
-    let id = world.controller.image().topic_by_name("t").unwrap().id;
-    assert_eq!(made, [("t".into(), Ok(CreatedTopic { id, partitions: 2, replication_factor: 1 }))]);
-    let kinds: Vec<&str> = world.log[from..]
-        .iter()
-        .map(|record| match record {
-            Record::Topic(_) => "topic",
-            Record::Config(_) => "config",
-            Record::Partition(_) => "partition",
-            _ => "?",
-        })
-        .collect();
-    assert_eq!(kinds, ["topic", "config", "partition", "partition"]);
-    let first = world.partition("t", 0);
-    assert_eq!((first.leader, &first.isr, first.directories[0]), (BrokerId(1), &vec![BrokerId(1)], Id(1001)));
-}
-
-#[test]
 fn settings_change_all_or_nothing_per_resource() {
     let mut world = World::with_brokers(&[1]);
     world.create(vec![configured("t", "cleanup.policy", Some("delete"))]);
@@ -39,7 +18,8 @@ fn settings_change_all_or_nothing_per_resource() {
     let value = |world: &World, kind, resource: &str, name: &str| {
         world.controller.image().configs(kind, resource).and_then(|configs| configs.get(name)).map(|value| value.to_string())
     };
-    let cases: [(ConfigResource, &[(&str, ConfigOp, Option<&str>)], Why, &str); 13] = [
+    type Changes<'a> = &'a [(&'a str, ConfigOp, Option<&'a str>)];
+    let cases: [(ConfigResource, Changes<'_>, Why, &str); 13] = [
         (t(), &[("k", Set, Some("1")), ("k", Delete, None)], Why::InvalidRequest, "Error due to duplicate config keys"),
         (t(), &[("k", Set, None), ("l", Append, None)], Why::InvalidRequest, "Null value not supported for : k, l"),
         (t(), &[("k", Append, Some("1"))], Why::InvalidConfig, "Can't APPEND to key k because its type is not LIST."),
@@ -112,7 +92,8 @@ fn feature_levels_change_all_or_none() {
         }
     };
     use UpgradeType::*;
-    let cases: [(&[(&str, i16, UpgradeType)], &str); 7] = [
+    type Updates<'a> = &'a [(&'a str, i16, UpgradeType)];
+    let cases: [(Updates<'_>, &str); 7] = [
         (&[("group.version", 1, Upgrade), ("group.version", 2, Upgrade)], "Local controller only supports versions 0-1"),
         (&[("nothing", 1, Upgrade)], "Local controller does not support this feature."),
         (&[("group.version", -1, Upgrade)], "A feature version cannot be less than 0."),

@@ -3,6 +3,27 @@
 use super::*;
 
 #[test]
+fn a_topic_is_its_record_then_its_settings_then_its_partitions() {
+    let mut world = World::with_brokers(&[1]);
+    let from = world.log.len();
+    let made = world.create(vec![NewTopic { partitions: 2, ..configured("t", "retention.ms", Some("1")) }]);
+    let id = world.controller.image().topic_by_name("t").unwrap().id;
+    assert_eq!(made, [("t".into(), Ok(CreatedTopic { id, partitions: 2, replication_factor: 1 }))]);
+    let kinds: Vec<&str> = world.log[from..]
+        .iter()
+        .map(|record| match record {
+            Record::Topic(_) => "topic",
+            Record::Config(_) => "config",
+            Record::Partition(_) => "partition",
+            _ => "?",
+        })
+        .collect();
+    assert_eq!(kinds, ["topic", "config", "partition", "partition"]);
+    let first = world.partition("t", 0);
+    assert_eq!((first.leader, &first.isr, first.directories[0]), (BrokerId(1), &vec![BrokerId(1)], Id(1001)));
+}
+
+#[test]
 fn a_new_topic_is_checked_in_kafkas_order() {
     let mut world = World::with_brokers(&[1, 2]);
     world.create(vec![topic("taken", 1, 1), topic("a.b", 1, 1)]);
