@@ -1,1 +1,96 @@
-//! api
+//! What clients may ask: one file per API key, named as Kafka names it, and the table made of them.
+//!
+//! A handler gets a typed request that `wire::guard` has passed, runs to its end on the connection's thread (stage one), and returns
+//! an [`Outcome`]. What must wait is a future (stage two). [`TABLE`] is what ApiVersions advertises, what labels metrics and what the
+//! README lists; a key that is not in `apis!` can be neither served nor advertised.
+
+pub mod cx;
+mod dispatch;
+pub mod response;
+
+pub use cx::{Broker, Call, Cx, Peer};
+pub use dispatch::{Dispatched, Refusal, Step, dispatch};
+pub use response::Response;
+
+use futures_util::future::LocalBoxFuture;
+
+/// What a handler serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spec {
+    /// Kafka's number of the API.
+    pub key: i16,
+    /// Kafka's name of it.
+    pub name: &'static str,
+    /// Lowest version served.
+    pub min: i16,
+    /// Highest version served.
+    pub max: i16,
+    /// Lowest version advertised: below `min` only for Produce, where old clients judge the broker by it (KAFKA-18659).
+    pub advertised_min: i16,
+    /// Whether the next request of the same kind may begin before this one is answered. Only where stage one keeps the order.
+    pub pipelined: bool,
+}
+
+impl Spec {
+    /// A key served from `min` to `max`.
+    pub const fn new(key: i16, name: &'static str, min: i16, max: i16) -> Spec {
+        Spec { key, name, min, max, advertised_min: min, pipelined: false }
+    }
+
+    /// Advertises a lower minimum than is served.
+    pub const fn advertised_from(mut self, min: i16) -> Spec {
+        self.advertised_min = min;
+        self
+    }
+
+    /// Lets requests of this kind follow each other without waiting.
+    pub const fn pipelined(mut self) -> Spec {
+        self.pipelined = true;
+        self
+    }
+}
+
+/// What a handler decided.
+pub enum Outcome<T> {
+    /// The answer.
+    Now(T),
+    /// The answer comes later; nothing else of this connection that must keep order starts before.
+    Later(LocalBoxFuture<'static, T>),
+    /// No answer at all, unless it resolves to `false`: then the connection is closed (acks=0 that failed).
+    Silent(LocalBoxFuture<'static, bool>),
+}
+
+impl<T> Outcome<T> {
+    /// An answer that waits for `future`.
+    pub fn later(future: impl Future<Output = T> + 'static) -> Outcome<T> {
+        Outcome::Later(Box::pin(future))
+    }
+}
+
+/// Declares the handlers' modules and builds the table and the dispatch over them.
+macro_rules! apis {
+    ($($module:ident: $request:ident),* $(,)?) => {
+        $(pub mod $module;)*
+
+        /// Every API served, by key.
+        pub const TABLE: &[Spec] = &[$($module::SPEC),*];
+
+        /// Decodes the body for its handler and runs it. The caller has checked key, version and shape.
+        fn run(cx: &Cx, call: &std::rc::Rc<Call>, body: bytes::Bytes) -> Result<Dispatched, Refusal> {
+            match call.key {
+                $(key if key == $module::SPEC.key => dispatch::typed::<kafka_protocol::messages::$request, _>(cx, call, body, $module::handle),)*
+                _ => Err(Refusal::UnknownApi),
+            }
+        }
+    };
+}
+
+apis! {
+    metadata: MetadataRequest,
+    api_versions: ApiVersionsRequest,
+}
+
+/// The row of a key.
+pub fn spec(key: i16) -> Option<&'static Spec> {
+    TABLE.iter().find(|spec| spec.key == key)
+}

@@ -1,1 +1,8 @@
-//! http
+//! The HTTP side of a node, on its own listener (`http.listen`): `/metrics`, `/live`, `/ready`. It knows no actor: the node plugs in three
+//! closures. Not for the Kafka port, and without authentication: bind it where operators are.
+
+mod routes;
+mod server;
+
+pub use routes::{Health, HttpState};
+pub use server::serve;

@@ -1,1 +1,42 @@
-//! log
+//! The log on disk, synchronous and without actors. Imports only `core` types.
+
+pub mod batch;
+mod builder;
+pub mod checkpoint;
+pub mod codec;
+mod deflate;
+pub mod dirs;
+pub mod error;
+pub mod files;
+pub mod index;
+mod inflate;
+pub mod mem;
+pub mod options;
+pub mod partition_log;
+pub mod records;
+pub mod recovery;
+pub mod retention;
+mod segment;
+mod snapshots;
+pub mod storage;
+pub mod sync;
+mod timestamps;
+mod truncate;
+#[cfg(test)]
+pub(crate) mod testkit;
+#[cfg(test)]
+mod tests;
+pub mod validate;
+mod varint;
+mod walk;
+mod window;
+
+pub use error::{LogError, ReadError};
+pub use files::Files;
+pub use mem::Mem;
+pub use options::{LogConfig, OpenHints};
+pub use partition_log::{Appended, Log, Range};
+pub use recovery::{Cut, Opened};
+pub use retention::{SegmentFiles, remove_files, remove_partition_dir};
+pub use storage::{Fs, FsFile, Storage};
+pub use sync::SyncTarget;

@@ -1,0 +1,254 @@
+//! `LogIo`: one OS thread per log directory that does the slow disk work: fsync, recovery, creation and deletion of directories,
+//! checkpoint files.
+//!
+//! * Lifecycle: started by the node before anything touches the directory, ended by dropping its last [`Handle`].
+//! * Jobs run in the order they were given, except that syncs asked for while another job ran are done together: at most one round of
+//!   syncs is in flight, and the next takes everything that waits (group commit).
+//! * A panic in a job ends the process: nobody could say what the disk holds.
+
+mod checkpoints;
+mod sync;
+
+use crate::core::types::{Millis, Offset, TopicId};
+use crate::log::storage::Fs;
+use crate::log::{LogError, dirs};
+use crate::rt::{Reply, clock};
+use checkpoints::Checkpoints;
+pub use sync::{Asked, Synced};
+use sync::Syncers;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the thread can be asked for.
+pub enum Job {
+    /// Make a log durable as far as it goes now. From: partitions, the quorum. Lost: only with the process.
+    Sync(Asked),
+    /// Run this on the directory's recovery threads. From: partitions that open after an unclean stop.
+    Recover(Box<dyn FnOnce() + Send>),
+    /// Make the directory and the first files of partitions that were just created, so that tools find them. From: shards.
+    Materialise(Vec<NewPartition>),
+    /// Delete this directory or file, but not before `at`. From: partitions.
+    Remove {
+        /// What.
+        path: PathBuf,
+        /// When.
+        at: Millis,
+    },
+    /// Rename this partition directory out of the way, and delete it after so many milliseconds. From: partitions.
+    Discard {
+        /// The partition's directory.
+        dir: PathBuf,
+        /// Its name from now on.
+        aside: PathBuf,
+        /// `file.delete.delay.ms`.
+        after_ms: i64,
+    },
+    /// Note positions for the checkpoint files. From: partitions.
+    Note(Vec<Noted>),
+    /// Write the checkpoint files that changed. From: shards, every few seconds if something changed.
+    Checkpoint,
+    /// Write the checkpoint files, then answer; the directory is about to be left. From: the node.
+    Finish(Reply<Result<(), LogError>>),
+}
+
+/// A partition directory to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPartition {
+    /// The directory.
+    pub dir: PathBuf,
+    /// The topic, for `partition.metadata`.
+    pub topic: TopicId,
+}
+
+/// A position for one of the checkpoint files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Noted {
+    /// Topic name.
+    pub topic: Arc<str>,
+    /// Partition index.
+    pub partition: i32,
+    /// The new positions; `None` takes the partition out of the files.
+    pub at: Option<Marks>,
+}
+
+/// What the checkpoint files say of one partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marks {
+    /// `recovery-point-offset-checkpoint`: everything below is on disk.
+    pub recovery_point: Offset,
+    /// `replication-offset-checkpoint`: the high watermark.
+    pub high_watermark: Offset,
+    /// `log-start-offset-checkpoint`, only if the log starts inside its first segment.
+    pub log_start: Option<Offset>,
+}
+
+/// The way to a directory's thread.
+#[derive(Clone)]
+pub struct Handle {
+    jobs: Sender<Job>,
+    /// The log directory.
+    pub dir: Arc<Path>,
+}
+
+impl Handle {
+    /// Asks for a job.
+    pub fn tell(&self, job: Job) {
+        // The thread ends only when every handle is gone, or with the process.
+        let _ = self.jobs.send(job);
+    }
+}
+
+/// Starts the thread of a log directory. `recovery_threads` is `num.recovery.threads.per.data.dir`.
+pub fn start(dir: &Path, recovery_threads: usize) -> Result<Handle, LogError> {
+    let (jobs, asked) = crossbeam_channel::unbounded();
+    let thread = Thread {
+        asked,
+        checkpoints: Checkpoints::load(dir)?,
+        removals: BTreeMap::new(),
+        recovery: Recovery::new(recovery_threads),
+        syncers: Syncers::default(),
+    };
+    let spawned = std::thread::Builder::new().name("log-io".into()).spawn(move || thread.run());
+    spawned.map_err(|e| LogError::io("start the disk thread of", dir, e))?;
+    Ok(Handle { jobs, dir: dir.into() })
+}
+
+struct Thread {
+    asked: Receiver<Job>,
+    checkpoints: Checkpoints,
+    /// What is to be deleted, by time.
+    removals: BTreeMap<(Millis, PathBuf), ()>,
+    recovery: Recovery,
+    syncers: Syncers,
+}
+
+/// The threads that recover logs; made when the first is asked for.
+struct Recovery {
+    threads: usize,
+    queue: Option<Sender<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Recovery {
+    fn new(threads: usize) -> Recovery {
+        Recovery { threads: threads.max(1), queue: None }
+    }
+
+    fn run(&mut self, job: Box<dyn FnOnce() + Send>) {
+        let queue = self.queue.get_or_insert_with(|| {
+            let (queue, jobs) = crossbeam_channel::unbounded::<Box<dyn FnOnce() + Send>>();
+            for _ in 0..self.threads {
+                let jobs = jobs.clone();
+                let recover = move || {
+                    // A thread that finds nothing for a while ends; recovery happens once, at start.
+                    while let Ok(job) = jobs.recv_timeout(RECOVERY_LINGER) {
+                        job();
+                    }
+                };
+                if let Err(e) = std::thread::Builder::new().name("log-recovery".into()).spawn(recover) {
+                    tracing::warn!("cannot start a recovery thread, recovering in the directory's own: {e}");
+                }
+            }
+            queue
+        });
+        if let Err(returned) = queue.send(job) {
+            // Every recovery thread has gone by now.
+            self.queue = None;
+            (returned.into_inner())();
+        }
+    }
+}
+
+/// How long a recovery thread waits for more work.
+const RECOVERY_LINGER: Duration = Duration::from_secs(1);
+
+impl Thread {
+    fn run(mut self) {
+        // A half-done job must not be followed by others as if nothing had happened.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.work()));
+        if outcome.is_err() {
+            tracing::error!("the disk thread of a log directory panicked; stopping at once, the next start recovers");
+            std::process::exit(1);
+        }
+    }
+
+    fn work(&mut self) {
+        loop {
+            let job = match self.next_job() {
+                Some(job) => job,
+                None => return,
+            };
+            let mut syncs = Vec::new();
+            let mut others = Vec::new();
+            for job in std::iter::once(job).chain(self.asked.try_iter()) {
+                match job {
+                    Job::Sync(asked) => syncs.push(asked),
+                    other => others.push(other),
+                }
+            }
+            self.syncers.round(syncs);
+            others.into_iter().for_each(|job| self.perform(job));
+        }
+    }
+
+    /// The next job; deletions that are due happen while waiting. `None` when nobody can ask any more.
+    fn next_job(&mut self) -> Option<Job> {
+        loop {
+            let Some(((at, _), ())) = self.removals.first_key_value() else { return self.asked.recv().ok() };
+            let wait = at.since(clock::now()).max(0) as u64;
+            match self.asked.recv_timeout(Duration::from_millis(wait)) {
+                Ok(job) => return Some(job),
+                Err(RecvTimeoutError::Timeout) => self.remove_due(clock::now()),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
+    fn perform(&mut self, job: Job) {
+        match job {
+            Job::Sync(asked) => self.syncers.round(vec![asked]),
+            Job::Recover(work) => self.recovery.run(work),
+            Job::Materialise(partitions) => partitions.iter().for_each(materialise),
+            Job::Remove { path, at } => {
+                self.removals.insert((at, path), ());
+                self.remove_due(clock::now());
+            }
+            Job::Discard { dir, aside, after_ms } => match std::fs::rename(&dir, &aside) {
+                Ok(()) => self.perform(Job::Remove { path: aside, at: Millis(clock::now().0 + after_ms) }),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => tracing::warn!(dir = %dir.display(), "cannot set the directory of a partition aside: {e}"),
+            },
+            Job::Note(noted) => noted.into_iter().for_each(|noted| self.checkpoints.note(noted)),
+            Job::Checkpoint => {
+                if let Err(e) = self.checkpoints.write() {
+                    tracing::warn!("cannot write the checkpoint files, trying again later: {e}");
+                }
+            }
+            Job::Finish(reply) => reply.send(self.checkpoints.write()),
+        }
+    }
+
+    fn remove_due(&mut self, now: Millis) {
+        while let Some(((at, _), ())) = self.removals.first_key_value() {
+            if *at > now {
+                return;
+            }
+            let Some(((_, path), ())) = self.removals.pop_first() else { return };
+            let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+            match removed {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => tracing::warn!(path = %path.display(), "cannot delete: {e}"),
+                _ => tracing::debug!(path = %path.display(), "deleted"),
+            }
+        }
+    }
+}
+
+fn materialise(partition: &NewPartition) {
+    // The first append makes what is missing, so a failure here is not yet anybody's problem.
+    if let Err(e) = dirs::materialise(&Fs, &partition.dir, partition.topic) {
+        tracing::warn!(dir = %partition.dir.display(), "cannot prepare the partition's directory: {e}");
+    }
+}

@@ -1,0 +1,136 @@
+//! What the shard tells a partition: a new role, the time, checkpoints, the end.
+
+use super::messages::*;
+use super::{Partition, State};
+use crate::actors::log_io::{Job, Marks, Noted};
+use crate::rt::clock;
+use actix::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+impl Handler<Assign> for Partition {
+    type Result = ();
+    fn handle(&mut self, m: Assign, _: &mut Context<Self>) {
+        let Assign { role, config } = m;
+        self.role = role.clone();
+        self.config = config;
+        if let State::Open(replica) = &mut self.state {
+            let before = replica.high_watermark();
+            replica.log.set_config(self.config.log.clone());
+            match replica.assign(role, self.shard.node, &self.config) {
+                Ok(true) => self.refuse_waiting(&AppendRefused::NotLeader(self.role.leadership)),
+                Ok(false) => self.release(before),
+                Err(e) => self.disk_failed(Arc::from(e.to_string())),
+            }
+        }
+        self.show_role();
+        self.show_positions();
+    }
+}
+
+impl Handler<Tick> for Partition {
+    type Result = ();
+    /// Retention, expired producers, `flush.ms`.
+    fn handle(&mut self, m: Tick, ctx: &mut Context<Self>) {
+        if let State::Closed(Some(found)) = self.state
+            && found.clean
+        {
+            self.open(ctx);
+        }
+        let State::Open(replica) = &mut self.state else { return };
+        let expired = replica.producers.expire(m.now, self.config.producer_id_expiration_ms);
+        if expired > 0 {
+            tracing::debug!(partition = %self.name(), expired, "producers that were idle for producer.id.expiration.ms are forgotten");
+        }
+        let State::Open(replica) = &mut self.state else { return };
+        if self.config.deletes {
+            let high_watermark = replica.high_watermark();
+            match replica.log.retention(m.now, high_watermark) {
+                Ok(files) if files.is_empty() => {}
+                Ok(files) => {
+                    replica.log_start_moved();
+                    self.remove_files(files);
+                    self.touched();
+                }
+                Err(e) => return self.disk_failed(Arc::from(e.to_string())),
+            }
+        }
+        self.show_positions();
+    }
+}
+
+impl Handler<Flush> for Partition {
+    type Result = ();
+    fn handle(&mut self, _: Flush, ctx: &mut Context<Self>) {
+        if let State::Open(replica) = &self.state
+            && replica.log.recovery_point() < replica.log.end()
+        {
+            self.sync(ctx);
+        }
+    }
+}
+
+impl Handler<Checkpoint> for Partition {
+    type Result = ();
+    fn handle(&mut self, _: Checkpoint, _: &mut Context<Self>) {
+        self.checkpoint();
+    }
+}
+
+impl Handler<Close> for Partition {
+    type Result = ();
+    fn handle(&mut self, m: Close, ctx: &mut Context<Self>) {
+        if let State::Open(replica) = &mut self.state {
+            let end = replica.log.end();
+            replica.snapshot_producers(end);
+            if let Err(e) = replica.log.close() {
+                tracing::warn!(partition = %self.name(), "the log could not be closed properly, the next start recovers it: {e}");
+            }
+            self.dirty = true;
+            self.checkpoint();
+        }
+        self.state = State::Gone;
+        self.refuse_waiting(&AppendRefused::NotLeader(self.role.leadership));
+        m.reply.send(());
+        ctx.stop();
+    }
+}
+
+impl Handler<Delete> for Partition {
+    type Result = ();
+    fn handle(&mut self, _: Delete, ctx: &mut Context<Self>) {
+        self.state = State::Gone;
+        self.refuse_waiting(&AppendRefused::Gone);
+        self.io.tell(Job::Note(vec![Noted { topic: self.topic.clone(), partition: self.at.partition, at: None }]));
+        // The rename happens on the directory's thread, behind a creation of the same directory that may still wait there.
+        self.io.tell(Job::Discard { dir: self.dir.clone(), after_ms: self.config.log.file_delete_delay_ms });
+        ctx.stop();
+    }
+}
+
+impl Partition {
+    /// Hands the directory's thread the positions for the checkpoint files, if they changed since the last time.
+    pub(super) fn checkpoint(&mut self) {
+        let State::Open(replica) = &mut self.state else { return };
+        if !std::mem::take(&mut self.dirty) {
+            return;
+        }
+        if let Err(e) = replica.log.flush_indexes() {
+            tracing::warn!(partition = %self.topic, "cannot write the indexes, they are rebuilt when needed: {e}");
+        }
+        let marks = Marks {
+            recovery_point: replica.log.recovery_point(),
+            high_watermark: replica.high_watermark(),
+            log_start: replica.log.starts_inside_a_segment().then(|| replica.log.start()),
+        };
+        self.io.tell(Job::Note(vec![Noted { topic: self.topic.clone(), partition: self.at.partition, at: Some(marks) }]));
+    }
+
+    /// Has files unlinked, after `file.delete.delay.ms`.
+    pub(super) fn remove_files(&self, files: Vec<PathBuf>) {
+        let at = crate::core::types::Millis(clock::now().0 + self.config.log.file_delete_delay_ms);
+        for path in files {
+            self.io.tell(Job::Remove { path, at });
+        }
+    }
+}

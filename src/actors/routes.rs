@@ -1,0 +1,53 @@
+//! Which partitions are hosted here and how to reach them: a published snapshot that every connection reads.
+
+use super::partition::Partition;
+use crate::core::types::TopicPartition;
+use actix::Addr;
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+
+/// The way to one hosted replica.
+#[derive(Clone)]
+pub struct Route {
+    /// Its actor.
+    pub partition: Addr<Partition>,
+    /// Its topic's name.
+    pub topic: Arc<str>,
+}
+
+/// The routes of this process. Shards write their own partitions; everybody reads.
+#[derive(Default)]
+pub struct Routes {
+    table: ArcSwap<imbl::HashMap<TopicPartition, Route, rustc_hash::FxBuildHasher>>,
+}
+
+impl Routes {
+    /// The way to a partition, if a replica of it is hosted here.
+    pub fn get(&self, at: TopicPartition) -> Option<Route> {
+        self.table.load().get(&at).cloned()
+    }
+
+    /// Does something with the way to a partition, without cloning it; `None` if no replica is hosted here.
+    pub fn with<T>(&self, at: TopicPartition, act: impl FnOnce(&Route) -> T) -> Option<T> {
+        self.table.load().get(&at).map(act)
+    }
+
+    /// Every hosted partition, at this moment.
+    pub fn all(&self) -> imbl::HashMap<TopicPartition, Route, rustc_hash::FxBuildHasher> {
+        (**self.table.load()).clone()
+    }
+
+    /// Adds and removes routes in one step. From the shard that owns them.
+    pub fn change(&self, add: &[(TopicPartition, Route)], remove: &[TopicPartition]) {
+        self.table.rcu(|table| {
+            let mut table = (**table).clone();
+            for at in remove {
+                table.remove(at);
+            }
+            for (at, route) in add {
+                table.insert(*at, route.clone());
+            }
+            table
+        });
+    }
+}

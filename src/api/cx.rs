@@ -1,0 +1,127 @@
+//! What a handler may use: the published metadata, the routes to partitions, the way to the controller, and who asks.
+
+use crate::actors::link::Link;
+use crate::actors::routes::Routes;
+use crate::config::Config;
+use crate::core::controller::image::Image;
+use crate::core::fetch_session::Sessions;
+use crate::core::types::BrokerId;
+use crate::rt::clock::Moment;
+use crate::wire::error::ErrorCode;
+use actix::Addr;
+use arc_swap::{ArcSwap, Guard};
+use std::cell::Cell;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use understudy_metrics::{ApiMetrics, Families};
+
+/// The broker as its handlers see it; one per process, shared by all shards.
+pub struct Broker {
+    /// This node.
+    pub node: BrokerId,
+    /// The cluster's id.
+    pub cluster_id: Arc<str>,
+    /// Static configuration.
+    pub config: Arc<Config>,
+    /// The newest metadata that this broker has applied.
+    pub image: Arc<ArcSwap<Image>>,
+    /// Partitions hosted here.
+    pub routes: Arc<Routes>,
+    /// The way to the active controller.
+    pub link: Addr<Link>,
+    /// Fetch sessions; they belong to the broker, not to a connection.
+    pub sessions: Mutex<Sessions>,
+    /// Metric handles.
+    pub metrics: Families,
+    /// Metric handles by API key, from [`api_metrics`].
+    pub apis: Vec<Option<Arc<ApiMetrics>>>,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Debug)]
+pub struct Peer {
+    /// Its address.
+    pub address: SocketAddr,
+    /// The listener it came in by.
+    pub listener: Arc<str>,
+}
+
+/// What a handler gets; cheap to clone into a future.
+#[derive(Clone)]
+pub struct Cx {
+    /// The broker.
+    pub broker: Arc<Broker>,
+    /// The peer.
+    pub peer: Rc<Peer>,
+}
+
+impl Cx {
+    /// The metadata at this moment. Take it once per request, so that an answer is of one piece.
+    pub fn image(&self) -> Guard<Arc<Image>> {
+        self.broker.image.load()
+    }
+}
+
+/// One request's header, and where what becomes of it is counted.
+pub struct Call {
+    /// API key.
+    pub key: i16,
+    /// API version; for an ApiVersions request of an unsupported version it is 0, the layout of the answer.
+    pub version: i16,
+    /// To be repeated in the answer.
+    pub correlation: i32,
+    /// What the client calls itself; not to be trusted in labels, paths or logs.
+    pub client_id: Box<str>,
+    /// When it arrived.
+    pub received: Moment,
+    /// The API's metrics.
+    pub metrics: Arc<ApiMetrics>,
+    errors: Cell<u32>,
+}
+
+impl Call {
+    /// A request that has just arrived.
+    pub fn new(key: i16, version: i16, correlation: i32, client_id: Box<str>, received: Moment, metrics: Arc<ApiMetrics>) -> Call {
+        Call { key, version, correlation, client_id, received, metrics, errors: Cell::new(0) }
+    }
+
+    /// Counts an error that goes into the answer and gives its number. Every code of an answer passes here.
+    pub fn error(&self, code: ErrorCode) -> i16 {
+        if code != ErrorCode::None {
+            self.errors.set(self.errors.get() + 1);
+            self.metrics.error(code.name());
+        }
+        code as i16
+    }
+
+    /// The answer is complete: counts the request, and NONE if it names no error.
+    pub fn answered(&self) {
+        self.metrics.request(self.version);
+        if self.errors.get() == 0 {
+            self.metrics.none();
+        }
+    }
+}
+
+impl Broker {
+    /// `max.connections` and `max.connections.per.ip` as they are now for that address.
+    pub fn connection_limits(&self, _from: IpAddr) -> (usize, usize) {
+        (self.config.max_connections as usize, self.config.max_connections_per_ip as usize)
+    }
+
+    /// The metrics of an API of the table.
+    pub fn api_metrics(&self, key: i16) -> Option<&Arc<ApiMetrics>> {
+        self.apis.get(usize::try_from(key).ok()?)?.as_ref()
+    }
+}
+
+/// Metric handles of every API of the table, by key.
+pub fn api_metrics(families: &Families) -> Vec<Option<Arc<ApiMetrics>>> {
+    let keys = super::TABLE.iter().map(|spec| spec.key as usize + 1).max().unwrap_or(0);
+    let mut handles = vec![None; keys];
+    for spec in super::TABLE {
+        handles[spec.key as usize] = Some(families.api(spec.name, spec.min..=spec.max, &[]));
+    }
+    handles
+}

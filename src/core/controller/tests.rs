@@ -1,0 +1,220 @@
+//! Decisions in tables, each with the records it writes; and the property that nothing is state but what records say.
+
+use proptest::prelude::*;
+
+use super::records::{BrokerEpoch, Endpoint, Feature, ResourceType, SecurityProtocol};
+use super::request::*;
+use super::*;
+use crate::core::chance::Seeded;
+use crate::core::types::{BrokerId, Id, Offset};
+
+mod brokers;
+mod configs;
+mod topics;
+
+struct Rules;
+
+impl ConfigRules for Rules {
+    fn check(&self, _: &ConfigResource, new: &Configs, _: &Configs) -> Result<(), String> {
+        match new.keys().find(|name| name.starts_with("bad")) {
+            Some(name) => Err(format!("Unknown topic config name: {name}")),
+            None => Ok(()),
+        }
+    }
+
+    fn list_default(&self, _: ResourceType, name: &str) -> Option<String> {
+        (name == "cleanup.policy").then(|| "delete".into())
+    }
+}
+
+fn features() -> Vec<Feature> {
+    vec![
+        Feature { name: "metadata.version".into(), min: 7, max: 30 },
+        Feature { name: "group.version".into(), min: 0, max: 1 },
+        Feature { name: "kraft.version".into(), min: 0, max: 0 },
+    ]
+}
+
+/// A controller with its log, as a quorum of one would keep it.
+struct World {
+    controller: Controller,
+    log: Vec<Record>,
+    chance: Seeded,
+}
+
+impl World {
+    fn empty() -> World {
+        let settings = Settings {
+            default_partitions: 1,
+            default_replication_factor: 1,
+            unclean_election: false,
+            features: features(),
+            rules: Arc::new(Rules),
+        };
+        let mut world = World { controller: Controller::new(Image::empty("c"), settings), log: vec![], chance: Seeded(7) };
+        world.append(bootstrap(30, &[]));
+        world
+    }
+
+    fn with_brokers(ids: &[i32]) -> World {
+        let mut world = World::empty();
+        for id in ids {
+            let epoch = world.register(*id, *id as u128).unwrap();
+            world.unfence(*id, epoch);
+        }
+        world
+    }
+
+    fn append(&mut self, records: Vec<Record>) {
+        for record in records {
+            self.controller.apply(Offset(self.log.len() as i64), &record).unwrap();
+            self.log.push(record);
+        }
+    }
+
+    fn decide(&mut self, request: Request) -> Decision {
+        let mut cx = Context { next: Offset(self.log.len() as i64), chance: &mut self.chance };
+        self.controller.decide(request, &mut cx)
+    }
+
+    fn ask(&mut self, request: Request) -> Answer {
+        let Decision { records, answer } = self.decide(request);
+        self.append(records);
+        answer
+    }
+
+    fn registration(&self, id: i32, incarnation: u128) -> RegisterBroker {
+        RegisterBroker {
+            cluster_id: "c".into(),
+            broker: BrokerId(id),
+            incarnation_id: Id(incarnation),
+            endpoints: vec![Endpoint {
+                name: "PLAINTEXT".into(),
+                host: "h".into(),
+                port: 9092,
+                security_protocol: SecurityProtocol::Plaintext,
+            }],
+            features: features(),
+            rack: None,
+            log_dirs: vec![Id(1000 + id as u128)],
+            session_alive: false,
+        }
+    }
+
+    fn register(&mut self, id: i32, incarnation: u128) -> Result<BrokerEpoch, Refusal> {
+        let request = self.registration(id, incarnation);
+        match self.ask(Request::RegisterBroker(request)) {
+            Answer::RegisterBroker(result) => result,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn heartbeat(&mut self, id: i32, broker_epoch: BrokerEpoch, seen: i64, want_fence: bool) -> Result<BrokerState, Refusal> {
+        let heartbeat = Heartbeat { broker: BrokerId(id), broker_epoch, metadata_offset: Offset(seen), want_fence };
+        match self.ask(Request::Heartbeat(heartbeat)) {
+            Answer::Heartbeat(result) => result,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn unfence(&mut self, id: i32, epoch: BrokerEpoch) {
+        assert_eq!(self.heartbeat(id, epoch, self.log.len() as i64, false), Ok(BrokerState { caught_up: true, fenced: false }));
+    }
+
+    fn create(&mut self, topics: Vec<NewTopic>) -> Vec<(String, Result<CreatedTopic, Refusal>)> {
+        match self.ask(Request::CreateTopics { topics, validate_only: false }) {
+            Answer::CreateTopics(results) => results,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn partition(&self, name: &str, index: i32) -> &Partition {
+        self.controller.image().topic_by_name(name).and_then(|topic| topic.partition(index)).unwrap()
+    }
+}
+
+fn topic(name: &str, partitions: i32, replication_factor: i16) -> NewTopic {
+    NewTopic { name: name.into(), partitions, replication_factor, assignments: vec![], configs: vec![] }
+}
+
+fn assigned(name: &str, assignments: &[(i32, &[i32])]) -> NewTopic {
+    let assignments = assignments.iter().map(|(index, ids)| (*index, ids.iter().copied().map(BrokerId).collect())).collect();
+    NewTopic { assignments, ..topic(name, -1, -1) }
+}
+
+fn configured(name: &str, key: &str, value: Option<&str>) -> NewTopic {
+    NewTopic { configs: vec![(key.into(), value.map(str::to_string))], ..topic(name, 1, 1) }
+}
+
+fn refused<T: std::fmt::Debug>(result: &Result<T, Refusal>) -> (Why, String) {
+    let refusal = result.as_ref().unwrap_err();
+    (refusal.why, refusal.message.clone().unwrap_or_default())
+}
+
+fn any_request() -> impl Strategy<Value = Request> {
+    let name = || "[a-c][._]?[a-c]?";
+    let broker = || (1..4).prop_map(BrokerId);
+    prop_oneof![
+        3 => (name(), -1..4, -1i16..4, any::<bool>()).prop_map(|(name, partitions, replicas, validate_only)| {
+            Request::CreateTopics { topics: vec![topic(&name, partitions, replicas)], validate_only }
+        }),
+        1 => name().prop_map(|name| Request::DeleteTopics(vec![TopicRef { name: Some(name), id: Id::ZERO }])),
+        1 => (name(), 0..6, any::<bool>()).prop_map(|(name, count, validate_only)| {
+            Request::CreatePartitions { topics: vec![MorePartitions { name, count, assignments: None }], validate_only }
+        }),
+        1 => (name(), "[kl]", any::<bool>()).prop_map(|(name, key, set)| {
+            let (op, value) = if set { (ConfigOp::Set, Some("1".into())) } else { (ConfigOp::Delete, None) };
+            let resource = ConfigResource::topic(&name);
+            Request::AlterConfigs { resources: vec![AlterConfigs { resource, changes: vec![(key, op, value)] }], validate_only: false }
+        }),
+        2 => (broker(), 1u128..3).prop_map(|(id, incarnation)| Request::RegisterBroker(World::empty().registration(id.0, incarnation))),
+        3 => (broker(), 0i64..60, any::<bool>()).prop_map(|(broker, epoch, want_fence)| {
+            Request::Heartbeat(Heartbeat { broker, broker_epoch: BrokerEpoch(epoch), metadata_offset: Offset(60), want_fence })
+        }),
+        1 => broker().prop_map(Request::UnregisterBroker),
+        1 => (broker(), 0i64..60).prop_map(|(broker, epoch)| {
+            Request::AllocateProducerIds { broker, broker_epoch: BrokerEpoch(epoch) }
+        }),
+        1 => any::<bool>().prop_map(|preferred| {
+            let election = if preferred { ElectionType::Preferred } else { ElectionType::Unclean };
+            Request::ElectLeaders { election, partitions: None }
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn replaying_the_log_gives_the_live_controller(requests in proptest::collection::vec(any_request(), 1..60)) {
+        let mut world = World::empty();
+        for mut request in requests {
+            // The strategy only guesses epochs: help it, or nobody is ever unfenced.
+            if let Request::Heartbeat(heartbeat) = &mut request
+                && let Some(broker) = world.controller.image().broker(heartbeat.broker)
+            {
+                heartbeat.broker_epoch = broker.broker_epoch;
+                heartbeat.metadata_offset = Offset(world.log.len() as i64);
+            }
+            let before = world.controller.image().clone();
+            let decision = world.decide(request);
+            prop_assert_eq!(world.controller.image(), &before, "to decide changes nothing");
+            world.append(decision.records);
+            for partition in world.controller.image().topics().flat_map(|topic| topic.partitions.values()) {
+                prop_assert!(!partition.isr.is_empty() && partition.isr.iter().all(|id| partition.replicas.contains(id)));
+                if partition.has_leader() {
+                    prop_assert!(partition.isr.contains(&partition.leader), "the leader is in sync");
+                    prop_assert!(world.controller.image().is_active(partition.leader), "and alive");
+                }
+            }
+        }
+        let mut replayed = World::empty();
+        replayed.log.clear();
+        replayed.controller.image = Image::empty("c");
+        replayed.append(world.log.clone());
+        prop_assert_eq!(replayed.controller.image(), world.controller.image());
+        prop_assert_eq!(&replayed.controller.lookalikes, &world.controller.lookalikes);
+        let reloaded = Controller::new(world.controller.image().clone(), replayed.controller.settings);
+        prop_assert_eq!(&reloaded.lookalikes, &world.controller.lookalikes);
+    }
+}

@@ -1,0 +1,56 @@
+//! What is answered at which path.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use understudy_metrics::Profiles;
+
+/// Fine, or why not, in words for the operator.
+pub type Health = Result<(), String>;
+
+/// What the node plugs in. The closures are called on threads of their own or of the listener: they read published state and never wait
+/// for an actor.
+pub struct HttpState {
+    /// The text of a scrape.
+    pub metrics: Box<dyn Fn(Profiles) -> String + Send + Sync>,
+    /// Whether the process makes progress; an error means that restarting it would help.
+    pub live: Box<dyn Fn() -> Health + Send + Sync>,
+    /// Whether clients are served; an error says what is still missing.
+    pub ready: Box<dyn Fn() -> Health + Send + Sync>,
+}
+
+/// The version of Prometheus' text format that `/metrics` speaks.
+const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+pub(super) fn routes(state: Arc<HttpState>) -> Router {
+    Router::new()
+        .route("/metrics", get(metrics))
+        .route("/live", get(async |State(state): State<Arc<HttpState>>| health((state.live)(), "live\n")))
+        .route("/ready", get(async |State(state): State<Arc<HttpState>>| health((state.ready)(), "ready\n")))
+        .with_state(state)
+}
+
+/// `profile` may be given several times. Formatting tens of thousands of series takes long enough to disturb a thread that serves clients,
+/// so it happens on another one.
+async fn metrics(State(state): State<Arc<HttpState>>, Query(query): Query<Vec<(String, String)>>) -> Response {
+    let asked = query.iter().filter(|(key, _)| key == "profile").map(|(_, value)| value.as_str());
+    let profiles = match Profiles::parse(asked) {
+        Ok(profiles) => profiles,
+        Err(unknown) => return (StatusCode::BAD_REQUEST, format!("{unknown}\n")).into_response(),
+    };
+    match tokio::task::spawn_blocking(move || (state.metrics)(profiles)).await {
+        Ok(text) => ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], text).into_response(),
+        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be collected; the log says why\n").into_response(),
+    }
+}
+
+fn health(health: Health, fine: &'static str) -> Response {
+    match health {
+        Ok(()) => fine.into_response(),
+        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response(),
+    }
+}

@@ -1,0 +1,89 @@
+//! The four codecs of record batches: what they are called, what can go wrong, and a whole payload inflated at once. Step by step:
+//! `inflate` and `deflate`; through a small window: `window`. None of them knows records.
+
+use super::batch::Compression;
+use super::inflate::Inflater;
+use super::window::WINDOW;
+use std::borrow::Cow;
+
+/// Compressed data that cannot be read, or output that may not be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CodecError {
+    /// Not what its codec writes, or a checksum inside is wrong.
+    #[error("the compressed data is broken")]
+    Broken,
+    /// It ends too early.
+    #[error("the compressed data is cut off")]
+    Cut,
+    /// More bytes follow its end.
+    #[error("bytes follow the compressed data")]
+    Trailing,
+    /// LZ4 blocks that refer to earlier ones, which Java's consumers cannot read.
+    #[error("the LZ4 frame has dependent blocks, which Kafka's consumers cannot read")]
+    DependentBlocks,
+    /// More than it may inflate to.
+    #[error("the compressed data inflates to more than a batch may hold")]
+    TooLong,
+    /// The recompressed batch exceeds the limit.
+    #[error("the batch exceeds its limit when written with the topic's codec")]
+    OverLimit,
+    /// A compressor refused its settings.
+    #[error("the compressor refused to work")]
+    Compressor,
+}
+
+/// All of a payload, inflated; borrowed if it is not compressed. [`CodecError::TooLong`] beyond `limit` bytes.
+pub fn inflate(codec: Compression, payload: &[u8], limit: usize) -> Result<Cow<'_, [u8]>, CodecError> {
+    if codec == Compression::None {
+        return Ok(Cow::Borrowed(payload));
+    }
+    let mut inflater = Inflater::new(codec, payload)?;
+    let mut out = Vec::new();
+    loop {
+        let had = out.len();
+        let step = WINDOW.max(had).min(limit.saturating_sub(had).saturating_add(1));
+        out.resize(had + step, 0);
+        let n = inflater.read(&mut out[had..])?;
+        out.truncate(had + n);
+        if n == 0 {
+            return Ok(Cow::Owned(out));
+        }
+        if out.len() > limit {
+            return Err(CodecError::TooLong);
+        }
+    }
+}
+
+/// A codec with its level, as `compression.type` and `compression.<codec>.level` set it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codec {
+    /// Records as they are.
+    None,
+    /// Level 1 to 9, or -1 for the default.
+    Gzip {
+        /// As zlib counts.
+        level: i32,
+    },
+    /// Has no levels.
+    Snappy,
+    /// Its level is not used: the compressor has one speed.
+    Lz4,
+    /// Level -131072 to 22.
+    Zstd {
+        /// As zstd counts.
+        level: i32,
+    },
+}
+
+impl Codec {
+    /// What it writes into the attributes.
+    pub fn compression(self) -> Compression {
+        match self {
+            Codec::None => Compression::None,
+            Codec::Gzip { .. } => Compression::Gzip,
+            Codec::Snappy => Compression::Snappy,
+            Codec::Lz4 => Compression::Lz4,
+            Codec::Zstd { .. } => Compression::Zstd,
+        }
+    }
+}
