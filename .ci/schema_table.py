@@ -111,4 +111,5 @@ if __name__ == "__main__":
     table = Table()
     for schema in sorted(schemas(sys.argv[1]), key=lambda s: s["apiKey"]):
         table.add(schema)
+    assert len(table.structs) < 255, "struct numbers are bytes in the table"
     print(rust(table))

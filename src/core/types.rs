@@ -80,7 +80,7 @@ impl fmt::Display for Id {
     /// 22 characters of URL-safe base64, as Kafka prints its ids.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for i in 0..22 {
-            let shift = 122 - 6 * i as i32;
+            let shift = 122 - 6 * i;
             let bits = if shift >= 0 { self.0 >> shift } else { self.0 << -shift };
             write!(f, "{}", BASE64[(bits & 63) as usize] as char)?;
         }

@@ -115,3 +115,6 @@ pub fn check(key: i16, version: i16, body: &[u8]) -> Result<(), Malformed> {
     };
     walk::request(api, version, body)
 }
+
+#[cfg(test)]
+mod tests;

@@ -106,6 +106,9 @@ fn uvarint(mut bytes: &[u8]) -> Option<(u32, &[u8])> {
 mod tests {
     use super::*;
 
+    /// The bytes of a client id with its length, and those after it.
+    type Parts<'a> = (&'a [u8], &'a [u8]);
+
     fn head(key: i16, version: i16, client_id: &[u8], rest: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend(key.to_be_bytes());
@@ -118,17 +121,17 @@ mod tests {
 
     #[test]
     fn headers_of_both_versions() {
-        let table: [(i16, i16, &[u8], &[u8], &str, &[u8]); 8] = [
-            (3, 1, b"\0\x02me", b"body", "me", b"body"),
-            (3, 1, b"\xff\xff", b"body", "", b"body"),
-            (3, 12, b"\0\x02me", b"\0body", "me", b"body"),
-            (3, 12, b"\0\0", b"\x02\x05\x01!\x07\0body", "", b"body"),
-            (18, 99, b"\0\x06future", b"\0\xff\xff", "future", b"\xff\xff"),
-            (18, 2, b"\0\x01x", b"", "x", b""),
-            (18, -1, b"\0\x01x", b"y", "x", b"y"),
-            (47, 0, b"\0\x03a\xffb", b"", "a\u{fffd}b", b""),
+        let table: [(i16, i16, Parts, &str, &[u8]); 8] = [
+            (3, 1, (b"\0\x02me", b"body"), "me", b"body"),
+            (3, 1, (b"\xff\xff", b"body"), "", b"body"),
+            (3, 12, (b"\0\x02me", b"\0body"), "me", b"body"),
+            (3, 12, (b"\0\0", b"\x02\x05\x01!\x07\0body"), "", b"body"),
+            (18, 99, (b"\0\x06future", b"\0\xff\xff"), "future", b"\xff\xff"),
+            (18, 2, (b"\0\x01x", b""), "x", b""),
+            (18, -1, (b"\0\x01x", b"y"), "x", b"y"),
+            (47, 0, (b"\0\x03a\xffb", b""), "a\u{fffd}b", b""),
         ];
-        for (key, version, client_id, rest, name, body) in table {
+        for (key, version, (client_id, rest), name, body) in table {
             let frame = head(key, version, client_id, rest);
             let want = RequestHeader { key, version, correlation_id: 77, client_id: name.into() };
             assert_eq!(parse(&frame), Ok((want, body)), "key {key} v{version}");
@@ -144,19 +147,19 @@ mod tests {
     #[test]
     fn bad_headers() {
         let many = [&b"\x81\x08"[..], &[1u8, 0].repeat(1025)].concat();
-        let table: [(i16, i16, &[u8], &[u8], BadHeader); 10] = [
-            (4, 7, b"\0\0", b"", BadHeader::UnknownKey(4)),
-            (-1, 0, b"\0\0", b"", BadHeader::UnknownKey(-1)),
-            (999, 0, b"\0\0", b"", BadHeader::UnknownKey(999)),
-            (3, 1, b"\xff\xfe", b"xy", BadHeader::ClientId(-2)),
-            (3, 1, b"\x80\0", b"xy", BadHeader::ClientId(i16::MIN)),
-            (3, 1, b"\x7f\xff", b"xy", BadHeader::ClientId(i16::MAX)),
-            (3, 12, b"\0\0", b"\xff\xff\xff\xff\x0f", BadHeader::Tags),
-            (3, 12, b"\0\0", b"\x01\x05\x02!", BadHeader::Tags),
-            (3, 12, b"\0\0", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", BadHeader::Tags),
-            (3, 12, b"\0\0", &many, BadHeader::Tags),
+        let table: [(i16, i16, Parts, BadHeader); 10] = [
+            (4, 7, (b"\0\0", b""), BadHeader::UnknownKey(4)),
+            (-1, 0, (b"\0\0", b""), BadHeader::UnknownKey(-1)),
+            (999, 0, (b"\0\0", b""), BadHeader::UnknownKey(999)),
+            (3, 1, (b"\xff\xfe", b"xy"), BadHeader::ClientId(-2)),
+            (3, 1, (b"\x80\0", b"xy"), BadHeader::ClientId(i16::MIN)),
+            (3, 1, (b"\x7f\xff", b"xy"), BadHeader::ClientId(i16::MAX)),
+            (3, 12, (b"\0\0", b"\xff\xff\xff\xff\x0f"), BadHeader::Tags),
+            (3, 12, (b"\0\0", b"\x01\x05\x02!"), BadHeader::Tags),
+            (3, 12, (b"\0\0", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), BadHeader::Tags),
+            (3, 12, (b"\0\0", &many), BadHeader::Tags),
         ];
-        for (key, version, client_id, rest, want) in table {
+        for (key, version, (client_id, rest), want) in table {
             assert_eq!(parse(&head(key, version, client_id, rest)), Err(want), "key {key} v{version}");
         }
         let whole = head(3, 12, b"\0\x02me", b"\x01\x05\x01!");
