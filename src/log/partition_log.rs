@@ -120,6 +120,11 @@ impl<S: Storage> Log<S> {
         &self.dir
     }
 
+    /// Whose log it is; zero if the directory does not say.
+    pub fn topic_id(&self) -> TopicId {
+        self.topic_id
+    }
+
     /// Whether there is anything on disk.
     pub fn is_materialised(&self) -> bool {
         self.active.is_some()
@@ -418,5 +423,16 @@ impl<S: Storage> Log<S> {
             self.files.get(&active.segment.log).and_then(|f| f.set_len(size)).map_err(|e| LogError::io("trim", &path, e))?;
         }
         Ok(())
+    }
+
+    /// The log is to be deleted, or set aside: its directory gets that name (see [`dirs::marked_dir_name`]) and the log is no more. The new path, for
+    /// the caller to have removed; None if there never was anything on disk.
+    pub fn set_aside_as(self, name: &str) -> Result<Option<PathBuf>, LogError> {
+        if self.active.is_none() {
+            return Ok(None);
+        }
+        let to = self.dir.with_file_name(name);
+        self.files.storage().rename(&self.dir, &to).map_err(|e| LogError::io("rename", &self.dir, e))?;
+        Ok(Some(to))
     }
 }
