@@ -15,10 +15,13 @@ pub struct Route {
     pub topic: Arc<str>,
 }
 
+/// Routes by partition. Ids are the controller's, so a fast hash will do.
+type Table = imbl::GenericHashMap<TopicPartition, Route, rustc_hash::FxBuildHasher, imbl::shared_ptr::DefaultSharedPtr>;
+
 /// The routes of this process. Shards write their own partitions; everybody reads.
 #[derive(Default)]
 pub struct Routes {
-    table: ArcSwap<imbl::HashMap<TopicPartition, Route, rustc_hash::FxBuildHasher>>,
+    table: ArcSwap<Table>,
 }
 
 impl Routes {
@@ -33,8 +36,8 @@ impl Routes {
     }
 
     /// Every hosted partition, at this moment.
-    pub fn all(&self) -> imbl::HashMap<TopicPartition, Route, rustc_hash::FxBuildHasher> {
-        (**self.table.load()).clone()
+    pub fn all(&self) -> Vec<(TopicPartition, Route)> {
+        self.table.load().iter().map(|(at, route)| (*at, route.clone())).collect()
     }
 
     /// Adds and removes routes in one step. From the shard that owns them.

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -123,18 +123,12 @@ impl<S: Storage> Handle<S> {
     pub fn path(&self) -> PathBuf {
         self.0.path.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
-
-    /// Tells the handle that the directory it lies in has another name.
-    pub fn moved_to(&self, dir: &Path) {
-        let mut path = self.0.path.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(name) = path.file_name() {
-            *path = dir.join(name);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::log::mem::Mem;
     use crate::log::storage::{File, write_at};

@@ -40,3 +40,6 @@ pub use recovery::{Cut, Opened};
 pub use retention::{SegmentFiles, remove_files, remove_partition_dir};
 pub use storage::{Fs, FsFile, Storage};
 pub use sync::SyncTarget;
+
+#[cfg(test)]
+mod tests;

@@ -125,7 +125,7 @@ impl<S: Storage> Log<S> {
         self.broken
     }
 
-    /// The topic that the directory belongs to; zero if it does not say.
+    /// Whose log it is; zero if the directory does not say.
     pub fn topic_id(&self) -> TopicId {
         self.topic_id
     }
@@ -433,5 +433,16 @@ impl<S: Storage> Log<S> {
             self.files.get(&active.segment.log).and_then(|f| f.set_len(size)).map_err(|e| LogError::io("trim", &path, e))?;
         }
         Ok(())
+    }
+
+    /// The log is to be deleted, or set aside: its directory gets that name (see [`dirs::marked_dir_name`]) and the log is no more. The new path, for
+    /// the caller to have removed; None if there never was anything on disk.
+    pub fn set_aside_as(self, name: &str) -> Result<Option<PathBuf>, LogError> {
+        if self.active.is_none() {
+            return Ok(None);
+        }
+        let to = self.dir.with_file_name(name);
+        self.files.storage().rename(&self.dir, &to).map_err(|e| LogError::io("rename", &self.dir, e))?;
+        Ok(Some(to))
     }
 }

@@ -3,7 +3,8 @@
 use super::{Marks, Noted};
 use crate::core::types::Offset;
 use crate::log::storage::Fs;
-use crate::log::{LogError, checkpoint};
+use crate::log::checkpoint::{self, PartitionOffset};
+use crate::log::LogError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,7 +50,9 @@ impl Kept {
 
     fn write(&mut self) -> Result<(), LogError> {
         if self.changed {
-            checkpoint::write_offsets(&self.path, self.offsets.iter().map(|((topic, partition), offset)| (&**topic, *partition, *offset)))?;
+            let row = |((topic, partition), offset): (&(Arc<str>, i32), &Offset)| PartitionOffset { topic: topic.to_string(), partition: *partition, offset: *offset };
+            let rows: Vec<_> = self.offsets.iter().map(row).collect();
+            checkpoint::write_offsets(&Fs, &self.path, &rows)?;
             self.changed = false;
         }
         Ok(())
@@ -58,8 +61,8 @@ impl Kept {
 
 /// Reads one of the files; a missing one is empty.
 pub fn read(path: &Path) -> Result<Offsets, LogError> {
-    let rows = checkpoint::read_offsets(path)?;
-    Ok(rows.into_iter().map(|(topic, partition, offset)| ((Arc::from(topic), partition), offset)).collect())
+    let rows = checkpoint::read_offsets(&Fs, path)?;
+    Ok(rows.into_iter().map(|row| ((Arc::from(row.topic), row.partition), row.offset)).collect())
 }
 
 impl Checkpoints {

@@ -2,7 +2,7 @@
 
 use crate::core::producer::{ProducerRefused, ProducerView};
 use crate::core::types::{Acks, BrokerId, Epoch, Isolation, Millis, Offset, Reader};
-use crate::log::storage::Fs;
+use crate::log::storage::{Fs, Storage};
 use crate::log::validate::{BatchRefused, Origin};
 use crate::log::{LogConfig, Range};
 use crate::rt::Reply;
@@ -46,6 +46,9 @@ pub enum AppendRefused {
     /// Fewer in-sync replicas than `min.insync.replicas`; nothing appended.
     #[error("fewer in-sync replicas than min.insync.replicas")]
     NotEnoughReplicas,
+    /// Appended, but by then fewer replicas were in sync than `min.insync.replicas`.
+    #[error("appended, but fewer in-sync replicas than min.insync.replicas are left")]
+    NotEnoughReplicasAfterAppend,
     /// The batch itself is not acceptable.
     #[error(transparent)]
     Batch(#[from] BatchRefused),
@@ -125,8 +128,8 @@ pub struct Read {
 }
 
 /// A file range to send, and the partition's positions at that moment.
-#[derive(Debug, Clone)]
-pub struct ReadAnswer {
+#[derive(Debug)]
+pub struct ReadAnswer<S: Storage = Fs> {
     /// High watermark.
     pub high_watermark: Offset,
     /// Last stable offset.
@@ -134,7 +137,7 @@ pub struct ReadAnswer {
     /// Log start.
     pub log_start: Offset,
     /// The bytes, `None` when there is nothing to read yet.
-    pub range: Option<Range<Fs>>,
+    pub range: Option<Range<S>>,
     /// The reader's log differs from here on: (epoch, end of that epoch here).
     pub diverging: Option<(Epoch, Offset)>,
 }
@@ -269,7 +272,7 @@ pub struct Role {
     /// Who leads.
     pub leadership: Leadership,
     /// Rises with every change of the partition.
-    pub partition_epoch: i32,
+    pub partition_epoch: Epoch,
     /// All replicas, in assignment order.
     pub replicas: Vec<BrokerId>,
     /// Those in sync.

@@ -246,9 +246,9 @@ impl<S: Storage> Replica<S> {
     }
 
     /// Finds what a reader may have.
-    pub fn read(&self, read: &Read) -> Result<ReadOf<S>, ReadRefused> {
+    pub fn read(&self, read: &Read) -> Result<ReadAnswer<S>, ReadRefused> {
         self.check_epoch(read.current_epoch)?;
-        let mut answer = ReadOf {
+        let mut answer = ReadAnswer {
             high_watermark: self.high_watermark(),
             last_stable: self.last_stable(),
             log_start: self.log.start(),
@@ -337,21 +337,6 @@ impl<S: Storage> Replica<S> {
             segments: self.log.segment_count(),
         }
     }
-}
-
-/// See [`ReadAnswer`]; over any storage.
-#[derive(Debug)]
-pub struct ReadOf<S: Storage> {
-    /// High watermark.
-    pub high_watermark: Offset,
-    /// Last stable offset.
-    pub last_stable: Offset,
-    /// Log start.
-    pub log_start: Offset,
-    /// What to send.
-    pub range: Option<crate::log::Range<S>>,
-    /// Where the reader's log differs.
-    pub diverging: Option<(Epoch, Offset)>,
 }
 
 /// The newest snapshot that can be read, and the producers in it.

@@ -194,7 +194,7 @@ impl Shard {
         if found.is_none() {
             made.push((dir, NewPartition { dir: self.disk.path(dir, &topic, at.partition), topic: at.topic }));
         }
-        let partition = self.start(at, &topic, &assigned, dir, found, 0, None, ctx);
+        let partition = self.create(at, &topic, &assigned, dir, found, 0, None, ctx);
         let route = Route { partition: partition.clone(), topic: topic.clone() };
         let flushes_by_time = assigned.config.flush_ms < i64::MAX;
         self.hosted.insert(at, Hosted { partition, topic, generation: 0, deaths: VecDeque::new(), assigned, dir, flushes_by_time });
@@ -202,7 +202,7 @@ impl Shard {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn start(
+    fn create(
         &self,
         at: TopicPartition,
         topic: &Arc<str>,
@@ -357,7 +357,7 @@ impl Handler<Died<Child>> for Shard {
             .then(|| Arc::from(format!("{name} died {DEATHS_ALLOWED} times within {} s; see the log, then restart", DEATH_WINDOW.as_secs())));
         tracing::error!(partition = name, deaths = deaths.len(), offline = offline.is_some(), "a partition died; its log is recovered from disk");
         let found = Found { clean: false, recovery_point: Offset(0), log_start: None };
-        let partition = self.start(m.name, &topic, &assigned, dir, Some(found), generation, offline, ctx);
+        let partition = self.create(m.name, &topic, &assigned, dir, Some(found), generation, offline, ctx);
         self.routes.change(&[(m.name, Route { partition: partition.clone(), topic: topic.clone() })], &[]);
         let flushes_by_time = assigned.config.flush_ms < i64::MAX;
         self.hosted.insert(m.name, Hosted { partition, topic, generation, deaths, assigned, dir, flushes_by_time });

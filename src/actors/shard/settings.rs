@@ -2,7 +2,7 @@
 
 use crate::actors::partition::messages::PartitionConfig;
 use crate::config::{CompressionType, Config, RecordValidation, TimestampType, TopicConfig, Value, topic_defaults};
-use crate::core::controller::{Delta, Image, ResourceKind};
+use crate::core::controller::{Delta, Image, ResourceType};
 use crate::core::types::{BrokerId, TopicId};
 use crate::log::LogConfig;
 use crate::log::codec::Codec;
@@ -41,7 +41,7 @@ impl Settings {
 
     /// The configuration of a topic.
     pub fn of(&mut self, image: &Image, id: TopicId, name: &str) -> Arc<PartitionConfig> {
-        let Some(own) = image.configs(ResourceKind::Topic, name).filter(|own| !own.is_empty()) else { return self.plain.clone() };
+        let Some(own) = image.configs(ResourceType::Topic, name).filter(|own| !own.is_empty()) else { return self.plain.clone() };
         let (current, defaults) = (&self.current, &self.defaults);
         let entry = self.special.entry(id);
         entry.or_insert_with(|| Arc::new(resolve(current, defaults, &plain_map(own)))).clone()
@@ -58,9 +58,9 @@ impl Settings {
         let mut broker = false;
         for resource in &delta.configs {
             match resource.kind {
-                ResourceKind::Topic => topics.extend(image.topic_by_name(&resource.name).map(|topic| topic.id)),
-                ResourceKind::Broker => broker = true,
-                ResourceKind::ClientMetrics | ResourceKind::Group => {}
+                ResourceType::Topic => topics.extend(image.topic_by_name(&resource.name).map(|topic| topic.id)),
+                ResourceType::Broker => broker = true,
+                ResourceType::BrokerLogger | ResourceType::ClientMetrics | ResourceType::Group => {}
             }
         }
         if broker {
@@ -95,7 +95,7 @@ impl Settings {
 
 /// The broker's configuration with the dynamic settings of the image over it.
 pub fn current(fixed: &Config, image: &Image, node: BrokerId) -> Config {
-    let of = |name: &str| image.configs(ResourceKind::Broker, name).map(plain_map).unwrap_or_default();
+    let of = |name: &str| image.configs(ResourceType::Broker, name).map(plain_map).unwrap_or_default();
     fixed.with_dynamic(&of(""), &of(&node.0.to_string()))
 }
 
@@ -132,7 +132,7 @@ fn compression(topic: &TopicConfig) -> TopicCompression {
         CompressionType::Uncompressed => TopicCompression::Codec(Codec::None),
         CompressionType::Gzip => TopicCompression::Codec(Codec::Gzip { level: topic.compression_gzip_level }),
         CompressionType::Snappy => TopicCompression::Codec(Codec::Snappy),
-        CompressionType::Lz4 => TopicCompression::Codec(Codec::Lz4 { level: topic.compression_lz4_level }),
+        CompressionType::Lz4 => TopicCompression::Codec(Codec::Lz4),
         CompressionType::Zstd => TopicCompression::Codec(Codec::Zstd { level: topic.compression_zstd_level }),
     }
 }
@@ -142,7 +142,7 @@ fn log_config(topic: &TopicConfig) -> LogConfig {
         segment_bytes: topic.segment_size() as u64,
         segment_ms: topic.segment_ms,
         segment_jitter_ms: topic.segment_jitter_ms,
-        segment_index_bytes: topic.segment_index_bytes as u64,
+        segment_index_bytes: topic.segment_index_bytes as u32,
         index_interval_bytes: topic.index_interval_bytes as u32,
         retention_ms: topic.retention_ms,
         retention_bytes: topic.retention_bytes,
