@@ -111,7 +111,13 @@ pub struct GotProducerIds {
 
 impl Link {
     /// A link that starts from the image in the log, which no shard knows yet.
-    pub fn new(node: BrokerId, image: Image, published: Arc<ArcSwap<Image>>, shards: Vec<Addr<Shard>>, controller: Addr<Controller>) -> Link {
+    pub fn new(
+        node: BrokerId,
+        image: Image,
+        published: Arc<ArcSwap<Image>>,
+        shards: Vec<Addr<Shard>>,
+        controller: Addr<Controller>,
+    ) -> Link {
         Link {
             node,
             image,
@@ -146,7 +152,10 @@ impl Link {
     }
 
     fn ask_for_ids(&self, ctx: &mut Context<Self>) {
-        let request = Request::AllocateProducerIds { broker: self.node, broker_epoch: crate::core::controller::records::BrokerEpoch(self.broker_epoch) };
+        let request = Request::AllocateProducerIds {
+            broker: self.node,
+            broker_epoch: crate::core::controller::records::BrokerEpoch(self.broker_epoch),
+        };
         let reply = Reply::to(ctx.address(), |outcome| GotProducerIds { outcome });
         self.controller.tell(Decide { request, reply });
     }
@@ -160,7 +169,9 @@ impl Actor for Link {
         let mut delta = Delta::default();
         for topic in self.image.topics() {
             delta.topics_created.insert(topic.id);
-            delta.partitions.extend(topic.partitions.keys().map(|partition| crate::core::types::TopicPartition { topic: topic.id, partition: *partition }));
+            delta.partitions.extend(
+                topic.partitions.keys().map(|partition| crate::core::types::TopicPartition { topic: topic.id, partition: *partition }),
+            );
         }
         delta.configs.insert(crate::core::controller::ConfigResource::broker_default());
         self.spread(delta, ctx);

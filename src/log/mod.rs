@@ -20,12 +20,12 @@ mod segment;
 mod snapshots;
 pub mod storage;
 pub mod sync;
-mod timestamps;
-mod truncate;
 #[cfg(test)]
 pub(crate) mod testkit;
 #[cfg(test)]
 mod tests;
+mod timestamps;
+mod truncate;
 pub mod validate;
 mod varint;
 mod walk;

@@ -286,7 +286,8 @@ impl<S: Storage> Log<S> {
         let Some(active) = &self.active else { return Ok(true) };
         let segment = &active.segment;
         let size = segment.size + more;
-        if header.last_offset() - segment.base > i64::from(i32::MAX) || size + header.size() as u64 > self.config.segment_bytes.min(LARGEST_SEGMENT)
+        if header.last_offset() - segment.base > i64::from(i32::MAX)
+            || size + header.size() as u64 > self.config.segment_bytes.min(LARGEST_SEGMENT)
         {
             return Ok(false);
         }

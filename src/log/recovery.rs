@@ -63,7 +63,12 @@ impl<S: Storage> Log<S> {
     /// Opens the log in `dir`, which is there. `replay` is called for each batch that ends at or after `hints.replay_from`, in order; after a cut
     /// only batches before it were shown. If the log ends below `hints.log_start`, it is emptied and starts there.
     pub fn open(
-        files: &Files<S>, dir: PathBuf, hints: OpenHints, config: Arc<LogConfig>, now: Millis, replay: &mut dyn FnMut(&BatchHeader),
+        files: &Files<S>,
+        dir: PathBuf,
+        hints: OpenHints,
+        config: Arc<LogConfig>,
+        now: Millis,
+        replay: &mut dyn FnMut(&BatchHeader),
     ) -> Result<Opened<S>, LogError> {
         let found = tidy(files.storage(), &dir)?;
         let topic_id = dirs::read_partition_metadata(files.storage(), &dir)?.unwrap_or_default();
@@ -125,7 +130,11 @@ struct Loading<'a, S: Storage> {
 
 impl<S: Storage> Opened<S> {
     fn load(
-        &mut self, found: BTreeMap<Offset, Found>, hints: OpenHints, now: Millis, replay: &mut dyn FnMut(&BatchHeader),
+        &mut self,
+        found: BTreeMap<Offset, Found>,
+        hints: OpenHints,
+        now: Millis,
+        replay: &mut dyn FnMut(&BatchHeader),
     ) -> Result<(), LogError> {
         let bases: Vec<Offset> = found.keys().copied().collect();
         let mut loading = Loading { opened: self, hints, replay, replay_from: hints.replay_from, buf: Vec::new() };
@@ -160,7 +169,13 @@ impl<S: Storage> Opened<S> {
             let Some(why) = bad else { continue };
             let path = path_of(&loading.opened.log.dir, base, "log");
             if !unsafe_ && next.is_some() {
-                return Err(LogError::Corrupt { path, position: size, why: format!("{why}; it had been on disk: restore it, or remove the partition's directory to fetch it from another replica") });
+                return Err(LogError::Corrupt {
+                    path,
+                    position: size,
+                    why: format!(
+                        "{why}; it had been on disk: restore it, or remove the partition's directory to fetch it from another replica"
+                    ),
+                });
             }
             file.and_then(|f| f.set_len(size)).map_err(|e| LogError::io("cut", &path, e))?;
             loading.opened.note_cut(size, on_disk.size - size, why);

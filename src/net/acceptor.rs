@@ -48,7 +48,10 @@ pub async fn accept(listener: TcpListener, name: Arc<str>, broker: Arc<Broker>, 
                 if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted) {
                     continue;
                 }
-                tracing::warn!(listener = &*name, "cannot accept a connection: {e}; raise the limit of open files (ulimit -n) if it is that");
+                tracing::warn!(
+                    listener = &*name,
+                    "cannot accept a connection: {e}; raise the limit of open files (ulimit -n) if it is that"
+                );
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }

@@ -115,11 +115,6 @@ impl Inbox {
     fn shares_buffer(&self, room: usize) -> bool {
         self.bytes.capacity() > room.max(FIRST_BUFFER) * 2
     }
-
-    /// Bytes of frames that are not complete.
-    pub fn pending(&self) -> usize {
-        self.bytes.len()
-    }
 }
 
 impl Drop for Inbox {

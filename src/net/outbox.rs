@@ -20,11 +20,6 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Whether nothing waits to be sent.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
     /// Adds an answer behind the others. The first one is taken over without a copy.
     pub fn push(&mut self, response: Response) {
         if self.bytes.is_empty() && self.splices.is_empty() {

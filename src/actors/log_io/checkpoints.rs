@@ -2,9 +2,9 @@
 
 use super::{Marks, Noted};
 use crate::core::types::Offset;
-use crate::log::storage::Fs;
-use crate::log::checkpoint::{self, PartitionOffset};
 use crate::log::LogError;
+use crate::log::checkpoint::{self, PartitionOffset};
+use crate::log::storage::Fs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,7 +50,11 @@ impl Kept {
 
     fn write(&mut self) -> Result<(), LogError> {
         if self.changed {
-            let row = |((topic, partition), offset): (&(Arc<str>, i32), &Offset)| PartitionOffset { topic: topic.to_string(), partition: *partition, offset: *offset };
+            let row = |((topic, partition), offset): (&(Arc<str>, i32), &Offset)| PartitionOffset {
+                topic: topic.to_string(),
+                partition: *partition,
+                offset: *offset,
+            };
             let rows: Vec<_> = self.offsets.iter().map(row).collect();
             checkpoint::write_offsets(&Fs, &self.path, &rows)?;
             self.changed = false;

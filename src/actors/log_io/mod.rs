@@ -14,14 +14,14 @@ use crate::log::storage::Fs;
 use crate::log::{LogError, dirs};
 use crate::rt::{Reply, clock};
 use checkpoints::Checkpoints;
-pub use sync::{Asked, Synced};
-use sync::Syncers;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use sync::Syncers;
+pub use sync::{Asked, Synced};
 
 /// What the thread can be asked for.
 pub enum Job {

@@ -128,7 +128,6 @@ pub struct Read {
 }
 
 /// A file range to send, and the partition's positions at that moment.
-#[derive(Debug)]
 pub struct ReadAnswer<S: Storage = Fs> {
     /// High watermark.
     pub high_watermark: Offset,

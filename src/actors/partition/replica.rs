@@ -79,7 +79,15 @@ impl<S: Storage> Replica<S> {
         let Place { files, dir, at, found } = place;
         let empty = Log::create(&files, dir.clone(), at.topic, Offset(0), config.log.clone());
         let Some(found) = found else {
-            return Ok(Replica { files, log: empty, epochs: EpochCache::default(), producers: Producers::new(), leader: None, role, snapshot_at: None });
+            return Ok(Replica {
+                files,
+                log: empty,
+                epochs: EpochCache::default(),
+                producers: Producers::new(),
+                leader: None,
+                role,
+                snapshot_at: None,
+            });
         };
         let mut epochs = EpochCache::from_entries(checkpoint::read_epochs(files.storage(), &dir)?);
         let (snapshot_at, mut producers) = newest_snapshot(&empty, config, now)?;
@@ -150,7 +158,14 @@ impl<S: Storage> Replica<S> {
     }
 
     /// Appends one batch as the leader.
-    pub fn append(&mut self, records: &[u8], acks: Acks, origin: Origin, config: &PartitionConfig, now: Millis) -> Result<InLog, AppendRefused> {
+    pub fn append(
+        &mut self,
+        records: &[u8],
+        acks: Acks,
+        origin: Origin,
+        config: &PartitionConfig,
+        now: Millis,
+    ) -> Result<InLog, AppendRefused> {
         let Some(leader) = &mut self.leader else { return Err(AppendRefused::NotLeader(self.role.leadership)) };
         if acks == Acks::All && !leader.has_enough_replicas() {
             return Err(AppendRefused::NotEnoughReplicas);
@@ -320,7 +335,8 @@ impl<S: Storage> Replica<S> {
     }
 
     fn log_start_moved(&mut self) {
-        if self.epochs.advance_start(self.log.start()) && self.log.is_materialised()
+        if self.epochs.advance_start(self.log.start())
+            && self.log.is_materialised()
             && let Err(e) = self.write_epochs()
         {
             tracing::warn!("cannot write leader-epoch-checkpoint, the old one is repaired at the next start: {e}");

@@ -3,11 +3,11 @@
 use super::messages::*;
 use super::{Partition, State};
 use crate::actors::log_io::{Job, Marks, Noted};
+use crate::core::types::{Id, Millis};
 use crate::log::SegmentFiles;
 use crate::log::dirs::marked_dir_name;
 use crate::rt::clock;
 use actix::prelude::*;
-use crate::core::types::{Id, Millis};
 use std::sync::Arc;
 
 impl Handler<Assign> for Partition {

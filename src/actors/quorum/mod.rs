@@ -277,13 +277,16 @@ impl Handler<AppendRecords> for Quorum {
     fn handle(&mut self, m: AppendRecords, ctx: &mut Context<Self>) {
         let Some(rules) = &mut self.rules else { return };
         let mut fx = Vec::new();
-        let (epoch, base) = rules.append(m.records.len() as i64, &mut fx).expect("only the active controller appends, and it is active while this node leads");
+        let (epoch, base) = rules
+            .append(m.records.len() as i64, &mut fx)
+            .expect("only the active controller appends, and it is active while this node leads");
         assert_eq!(base, m.base, "the controller and its quorum disagree about the log end");
         let mut batch = BatchBuilder::new(base, epoch, clock::now());
         let mut value = Vec::new();
         for record in m.records.iter() {
             value.clear();
-            records::encode(record, records::version_at(record, self.level), &mut value).expect("the controller makes records that the level can carry");
+            records::encode(record, records::version_at(record, self.level), &mut value)
+                .expect("the controller makes records that the level can carry");
             batch.push(0, None, Some(&value));
         }
         if let Err(e) = self.append(batch, epoch, m.records) {

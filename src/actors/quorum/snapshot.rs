@@ -41,7 +41,8 @@ impl SnapshotId {
     pub fn parse(name: &str) -> Option<SnapshotId> {
         let (end, epoch) = name.strip_suffix(SUFFIX)?.split_once('-')?;
         let digits = |text: &str, len| text.len() == len && text.bytes().all(|b| b.is_ascii_digit());
-        (digits(end, 20) && digits(epoch, 10)).then(|| Some(SnapshotId { end: Offset(end.parse().ok()?), epoch: Epoch(epoch.parse().ok()?) }))?
+        (digits(end, 20) && digits(epoch, 10))
+            .then(|| Some(SnapshotId { end: Offset(end.parse().ok()?), epoch: Epoch(epoch.parse().ok()?) }))?
     }
 }
 

@@ -77,7 +77,13 @@ pub struct Store {
 impl Store {
     /// Opens the metadata in log directory `dir`, making it if there is none. `clean`: the last stop was orderly.
     pub fn open(
-        files: &Files<Fs>, dir: &Path, cluster_id: &str, voters: Vec<BrokerId>, clean: bool, config: LogConfig, now: Millis,
+        files: &Files<Fs>,
+        dir: &Path,
+        cluster_id: &str,
+        voters: Vec<BrokerId>,
+        clean: bool,
+        config: LogConfig,
+        now: Millis,
     ) -> Result<(Store, Image), Damaged> {
         let (dir, config) = (dir.join(METADATA_DIR), Arc::new(config));
         let storage = files.storage();
@@ -111,7 +117,8 @@ impl Store {
     pub fn write_state(&self, state: &ElectionState) -> Result<(), LogError> {
         let dir = self.log.dir();
         let path = dir.join(QUORUM_STATE);
-        let text = quorum_state::encode_v0(state, &self.voters).map_err(|e| LogError::BadFile { path: path.clone(), why: e.to_string() })?;
+        let text =
+            quorum_state::encode_v0(state, &self.voters).map_err(|e| LogError::BadFile { path: path.clone(), why: e.to_string() })?;
         self.files.storage().create_dir(dir).map_err(|e| LogError::io("create", dir, e))?;
         replace_file(self.files.storage(), &path, text.as_bytes(), true).map_err(|e| LogError::io("write", &path, e))
     }
@@ -156,7 +163,8 @@ fn replay(log: &Log<Fs>, from: Offset, image: &mut Image) -> Result<Option<Epoch
             if !batch.header.is_control() {
                 for record in Records::new(&batch.header, batch.payload()) {
                     let record = record.map_err(|e| damaged(next, format!("{e:?}")))?;
-                    let (decoded, _) = records::decode(record.value.unwrap_or_default()).map_err(|e| damaged(record.offset, e.to_string()))?;
+                    let (decoded, _) =
+                        records::decode(record.value.unwrap_or_default()).map_err(|e| damaged(record.offset, e.to_string()))?;
                     if record.offset >= from {
                         image.apply(record.offset, &decoded).map_err(|e| damaged(record.offset, e.to_string()))?;
                     }

@@ -128,10 +128,6 @@ impl Shard {
         }
     }
 
-    fn is_mine(&self, at: TopicPartition) -> bool {
-        shard_of(at, self.shards) == self.index
-    }
-
     /// What the image says of a partition here; `None` if no replica of it belongs on this broker.
     fn decided(&self, at: TopicPartition) -> Option<(Arc<str>, Role)> {
         let topic = self.image.topic(at.topic)?;
@@ -158,7 +154,8 @@ impl Shard {
             }
             self.context.metrics.topics.remove(&topic.name);
         }
-        for at in delta.partitions.iter().copied().filter(|at| self.is_mine(*at)) {
+        let (index, shards) = (self.index, self.shards);
+        for at in delta.partitions.iter().copied().filter(|at| shard_of(*at, shards) == index) {
             match self.decided(at) {
                 None => removed.extend(self.remove(at)),
                 Some((topic, role)) => {
@@ -189,7 +186,14 @@ impl Shard {
     }
 
     /// Starts to host a partition.
-    fn host(&mut self, at: TopicPartition, topic: Arc<str>, assigned: Assign, made: &mut Vec<(usize, NewPartition)>, ctx: &mut Context<Self>) -> Route {
+    fn host(
+        &mut self,
+        at: TopicPartition,
+        topic: Arc<str>,
+        assigned: Assign,
+        made: &mut Vec<(usize, NewPartition)>,
+        ctx: &mut Context<Self>,
+    ) -> Route {
         let (dir, found) = self.disk.place(&topic, at.partition);
         if found.is_none() {
             made.push((dir, NewPartition { dir: self.disk.path(dir, &topic, at.partition), topic: at.topic }));
@@ -353,9 +357,15 @@ impl Handler<Died<Child>> for Shard {
             deaths.pop_front();
         }
         let name = format!("{topic}-{}", m.name.partition);
-        let offline = (deaths.len() >= DEATHS_ALLOWED)
-            .then(|| Arc::from(format!("{name} died {DEATHS_ALLOWED} times within {} s; see the log, then restart", DEATH_WINDOW.as_secs())));
-        tracing::error!(partition = name, deaths = deaths.len(), offline = offline.is_some(), "a partition died; its log is recovered from disk");
+        let offline = (deaths.len() >= DEATHS_ALLOWED).then(|| {
+            Arc::from(format!("{name} died {DEATHS_ALLOWED} times within {} s; see the log, then restart", DEATH_WINDOW.as_secs()))
+        });
+        tracing::error!(
+            partition = name,
+            deaths = deaths.len(),
+            offline = offline.is_some(),
+            "a partition died; its log is recovered from disk"
+        );
         let found = Found { clean: false, recovery_point: Offset(0), log_start: None };
         let partition = self.create(m.name, &topic, &assigned, dir, Some(found), generation, offline, ctx);
         self.routes.change(&[(m.name, Route { partition: partition.clone(), topic: topic.clone() })], &[]);

@@ -81,7 +81,8 @@ fn a_write_that_cannot_be_undone_breaks_the_log_for_appends() {
     assert_eq!(read_all(&log, Offset(0), log.end()), expected);
     // Opened again, it is whole.
     mem.restart(Crash::Process);
-    let opened = Log::open(&files, "/logs/t-0".into(), hints(false, Offset(0), Offset(0)), Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
+    let opened =
+        Log::open(&files, "/logs/t-0".into(), hints(false, Offset(0), Offset(0)), Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
     assert_eq!(opened.cut.map(|c| (c.position, c.bytes)), Some((expected.len() as u64, 50)));
     assert_eq!(read_all(&opened.log, Offset(0), opened.log.end()), expected);
 }
@@ -279,7 +280,8 @@ fn a_log_that_ends_below_its_start_is_emptied() {
     let mut log = new_log(&files, config());
     append(&mut log, &[1], 10, 0);
     log.close().unwrap();
-    let opened = Log::open(&files, "/logs/t-0".into(), hints(true, Offset(1), Offset(50)), Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
+    let opened =
+        Log::open(&files, "/logs/t-0".into(), hints(true, Offset(1), Offset(50)), Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
     assert_eq!((opened.log.start(), opened.log.end(), opened.dropped.paths.len()), (Offset(50), Offset(50), 3));
 }
 
@@ -303,6 +305,7 @@ fn the_topic_id_is_kept_with_the_log() {
     let mut log = new_log(&files, config());
     log.materialise(Millis(0)).unwrap();
     log.close().unwrap();
-    let opened = Log::open(&files, "/logs/t-0".into(), hints(true, Offset(0), Offset(0)), Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
+    let opened =
+        Log::open(&files, "/logs/t-0".into(), hints(true, Offset(0), Offset(0)), Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
     assert_eq!(opened.log.topic_id(), Id(7));
 }
