@@ -4,9 +4,14 @@
 //! an [`Outcome`]. What must wait is a future (stage two). [`TABLE`] is what ApiVersions advertises, what labels metrics and what the
 //! README lists; a key that is not in `apis!` can be neither served nor advertised.
 
+mod ask;
 pub mod cx;
 mod dispatch;
+mod nodes;
 pub mod response;
+mod terms;
+#[cfg(test)]
+mod testkit;
 
 pub use cx::{Broker, Call, Cx, Peer};
 pub use dispatch::{Dispatched, Refusal, Step, dispatch};
@@ -86,6 +91,7 @@ macro_rules! apis {
 }
 
 apis! {
+    metadata: MetadataRequest,
     api_versions: ApiVersionsRequest,
 }
 
