@@ -214,7 +214,8 @@ fn impossible_insides_are_refused() {
         }
     }
     assert_eq!(checked, cases.len() * HOWS.len() * 2);
-    let headers: [(&str, fn(&mut BatchHeader)); 10] = [
+    type Edit = fn(&mut BatchHeader);
+    let headers: [(&str, Edit); 10] = [
         ("count 2^31-1", |h| h.count = i32::MAX),
         ("count 0", |h| h.count = 0),
         ("count -1", |h| h.count = -1),
