@@ -6,6 +6,7 @@ pub mod codec;
 mod deflate;
 mod inflate;
 pub mod records;
+mod source;
 #[cfg(test)]
 pub(crate) mod testkit;
 #[cfg(test)]
