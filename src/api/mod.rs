@@ -86,6 +86,7 @@ macro_rules! apis {
 }
 
 apis! {
+    produce: ProduceRequest,
     api_versions: ApiVersionsRequest,
 }
 

@@ -20,6 +20,7 @@ mod segment;
 mod snapshots;
 pub mod storage;
 pub mod sync;
+mod source;
 #[cfg(test)]
 pub(crate) mod testkit;
 #[cfg(test)]
