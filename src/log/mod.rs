@@ -18,9 +18,9 @@ pub mod recovery;
 pub mod retention;
 mod segment;
 mod snapshots;
+mod source;
 pub mod storage;
 pub mod sync;
-mod source;
 #[cfg(test)]
 pub(crate) mod testkit;
 #[cfg(test)]
