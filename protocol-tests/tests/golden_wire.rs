@@ -31,7 +31,8 @@ fn name(value: &str) -> TopicName {
 
 /// A fresh broker with one topic of one partition, and what was recorded of it.
 struct Recorder {
-    broker: Broker,
+    /// Held so that it runs.
+    _broker: Broker,
     conn: Conn,
     topic_id: Uuid,
     volatile: Vec<(&'static str, Vec<u8>)>,
@@ -53,7 +54,7 @@ impl Recorder {
             ("cluster id", metadata.cluster_id.expect("a cluster id").as_bytes().to_vec()),
             ("port", port.to_be_bytes().to_vec()),
         ];
-        let mut recorder = Recorder { broker, conn, topic_id, volatile, files: BTreeMap::new() };
+        let mut recorder = Recorder { _broker: broker, conn, topic_id, volatile, files: BTreeMap::new() };
         eventually(SOON, "a leader that serves", || {
             let answer = recorder.conn.call(7, &list_offsets(7, -2, TOPIC));
             (answer.topics[0].partitions[0].error_code == 0).then_some(())
