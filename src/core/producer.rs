@@ -374,3 +374,6 @@ impl Fields<'_> {
         Some((id, Entry { last, older: None, timestamp, active: timestamp, txn_first_offset, coordinator_epoch, epoch }))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,10 @@ pub mod storage;
 pub mod sync;
 mod timestamps;
 mod truncate;
+#[cfg(test)]
+pub(crate) mod testkit;
+#[cfg(test)]
+mod tests;
 pub mod validate;
 mod varint;
 mod walk;

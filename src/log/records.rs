@@ -11,6 +11,8 @@ use super::varint::{put_varint, varint, varint_size, varlong};
 use crate::core::types::{Millis, Offset};
 use std::ops::ControlFlow;
 
+pub use super::window::visit;
+
 /// Why the bytes of a record cannot be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
@@ -92,6 +94,53 @@ pub(super) trait Source {
     fn since(&self, position: u64) -> Self::Span;
     /// [`Fault::Trailing`] unless everything is taken.
     fn finish(&mut self) -> Result<(), Fault>;
+    /// The next record, taken, if [`quick`] can read it; else nothing is taken.
+    fn quick(&mut self) -> Option<Parts<Self::Span>>;
+}
+
+/// The value and the length of an unsigned varint of one to three bytes.
+#[inline(always)]
+fn small(w: u32) -> Option<(u32, usize)> {
+    if w & 0x80 == 0 {
+        Some((w & 0x7f, 1))
+    } else if w & 0x8000 == 0 {
+        Some((w & 0x7f | w >> 1 & 0x3f80, 2))
+    } else if w & 0x80_0000 == 0 {
+        Some((w & 0x7f | w >> 1 & 0x3f80 | w >> 2 & 0x1f_c000, 3))
+    } else {
+        None
+    }
+}
+
+/// A key or value: where it lies (None: null) and where it ends.
+#[inline(always)]
+fn small_field(bytes: &[u8], at: usize) -> Option<(Option<(usize, usize)>, usize)> {
+    let (n, len) = small(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))?;
+    let start = at + len;
+    match n {
+        1 => Some((None, start)),
+        n if n & 1 == 0 => Some((Some((start, start + n as usize / 2)), start + n as usize / 2)),
+        _ => None,
+    }
+}
+
+/// Reads the record at the start of `bytes` if it has the shape of nearly all: below 8 KiB, no headers, whole, not at the very end. It
+/// must accept nothing that [`record`] refuses; what it does not know, [`record`] reads and judges. Returns the record and its size.
+#[inline(always)]
+pub(super) fn quick(bytes: &[u8]) -> Option<(Parts<(usize, usize)>, usize)> {
+    let mut w = u64::from_le_bytes(*bytes.first_chunk()?);
+    let (length, len) = small(w as u32 & 0xff_ffff).filter(|(n, len)| n & 1 == 0 && *len < 3)?;
+    w >>= 8 * len + 8; // and the attributes
+    let (timestamp, timestamp_len) = small(w as u32 & 0xff_ffff).filter(|(_, len)| *len < 3)?;
+    w >>= 8 * timestamp_len;
+    let (offset, offset_len) = small(w as u32)?;
+    let (key, at) = small_field(bytes, len + 1 + timestamp_len + offset_len)?;
+    let (value, at) = small_field(bytes, at)?;
+    if *bytes.get(at)? != 0 || at + 1 != len + length as usize / 2 {
+        return None;
+    }
+    let zigzag = |n: u32| (n >> 1) as i32 ^ -((n & 1) as i32);
+    Some((Parts { timestamp_delta: zigzag(timestamp).into(), offset_delta: zigzag(offset), key, value }, at + 1))
 }
 
 /// Uncompressed records.
@@ -155,14 +204,23 @@ impl<'a> Source for Slice<'a> {
     fn finish(&mut self) -> Result<(), Fault> {
         if self.rest.is_empty() { Ok(()) } else { Err(Fault::Trailing) }
     }
+
+    #[inline(always)]
+    fn quick(&mut self) -> Option<Parts<&'a [u8]>> {
+        let (r, size) = quick(self.rest)?;
+        let (record, rest) = self.rest.split_at_checked(size)?;
+        self.rest = rest;
+        let span = |(from, to): (usize, usize)| &record[from..to];
+        Some(Parts { timestamp_delta: r.timestamp_delta, offset_delta: r.offset_delta, key: r.key.map(span), value: r.value.map(span) })
+    }
 }
 
 /// One record as it lies in its source.
 pub(super) struct Parts<P> {
-    timestamp_delta: i64,
-    offset_delta: i32,
-    key: Option<P>,
-    value: Option<P>,
+    pub(super) timestamp_delta: i64,
+    pub(super) offset_delta: i32,
+    pub(super) key: Option<P>,
+    pub(super) value: Option<P>,
 }
 
 /// A length of -1 (null) or more that fits into what is left of the record.
@@ -183,6 +241,15 @@ const LEAST_HEADER: u64 = 2;
 /// Reads the record at the source's position and checks all its lengths.
 #[inline(always)]
 fn record<S: Source>(s: &mut S) -> Result<Parts<S::Span>, Fault> {
+    match s.quick() {
+        Some(parts) => Ok(parts),
+        None => any_record(s),
+    }
+}
+
+/// [`record`] of any shape.
+#[inline(never)]
+fn any_record<S: Source>(s: &mut S) -> Result<Parts<S::Span>, Fault> {
     let length = s.varint()?;
     if length < LEAST_RECORD || length as u64 > s.left() {
         return Err(Fault::Length(length));
