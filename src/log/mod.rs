@@ -42,4 +42,4 @@ pub use storage::{Fs, FsFile, Storage};
 pub use sync::SyncTarget;
 
 #[cfg(test)]
-mod tests;
+mod log_tests;

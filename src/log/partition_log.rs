@@ -64,7 +64,6 @@ pub struct Appended {
 }
 
 /// A range of a segment's file that starts with a batch.
-#[derive(Debug)]
 pub struct Range<S: Storage> {
     /// Keeps the bytes readable also if the segment is deleted meanwhile.
     pub file: Arc<S::File>,
@@ -78,6 +77,12 @@ pub struct Range<S: Storage> {
     pub base_offset: Offset,
     /// Base offset of the segment.
     pub segment: Offset,
+}
+
+impl<S: Storage> std::fmt::Debug for Range<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes at {} of segment {}, from offset {}", self.len, self.position, self.segment.0, self.base_offset.0)
+    }
 }
 
 impl<S: Storage> Log<S> {
@@ -123,6 +128,16 @@ impl<S: Storage> Log<S> {
     /// Whose log it is; zero if the directory does not say.
     pub fn topic_id(&self) -> TopicId {
         self.topic_id
+    }
+
+    /// Writes down whose log it is, where the directory did not say. The caller has made sure that it can be no other topic's.
+    pub fn adopt_topic_id(&mut self, topic_id: TopicId) -> Result<(), LogError> {
+        if self.active.is_some() {
+            dirs::write_partition_metadata(self.files.storage(), &self.dir, topic_id)?;
+            self.names += 1;
+        }
+        self.topic_id = topic_id;
+        Ok(())
     }
 
     /// Whether there is anything on disk.

@@ -61,13 +61,20 @@ struct Walked {
 
 impl<S: Storage> Log<S> {
     /// Opens the log in `dir`, which is there. `replay` is called for each batch that ends at or after `hints.replay_from`, in order; after a cut
-    /// only batches before it were shown. If the log ends below `hints.log_start`, it is emptied and starts there.
+    /// only batches before it were shown. The log's topic id is zero if the directory does not say (any more). If the log ends below `hints.log_start`, it is emptied and starts there.
     pub fn open(
         files: &Files<S>, dir: PathBuf, hints: OpenHints, config: Arc<LogConfig>, now: Millis, replay: &mut dyn FnMut(&BatchHeader),
     ) -> Result<Opened<S>, LogError> {
         let found = tidy(files.storage(), &dir)?;
-        let topic_id = dirs::read_partition_metadata(files.storage(), &dir)?.unwrap_or_default();
-        let mut log = Log::create(files, dir, topic_id, hints.log_start, config);
+        let topic_id = match dirs::read_partition_metadata(files.storage(), &dir) {
+            // It is synced with the first data: a power cut before may have torn it.
+            Err(LogError::BadFile { path, .. }) if !hints.clean => {
+                files.storage().remove(&path).map_err(|e| LogError::io("remove", &path, e))?;
+                None
+            }
+            other => other?,
+        };
+        let mut log = Log::create(files, dir, topic_id.unwrap_or_default(), hints.log_start, config);
         log.recovery_point = hints.recovery_point;
         // Names in the directory may not be on disk yet, after a crash.
         log.names = u64::from(!hints.clean);
