@@ -69,9 +69,7 @@ pub fn write_epochs<S: Storage>(storage: &S, dir: &Path, epochs: &[(Epoch, Offse
     write(storage, &dir.join(LEADER_EPOCHS), durable, epochs.len(), epochs.iter().map(|(e, o)| format!("{} {}", e.0, o.0)))
 }
 
-fn write<S: Storage>(
-    storage: &S, path: &Path, durable: bool, count: usize, lines: impl Iterator<Item = String>,
-) -> Result<(), LogError> {
+fn write<S: Storage>(storage: &S, path: &Path, durable: bool, count: usize, lines: impl Iterator<Item = String>) -> Result<(), LogError> {
     let mut text = format!("0\n{count}\n");
     for line in lines {
         text.push_str(&line);

@@ -149,10 +149,9 @@ impl Index {
 
     /// Cuts entries that were forgotten out of the files.
     pub fn cut_files<S: Storage>(&mut self, storage: &S, offsets: &Path, times: &Path) -> Result<(), LogError> {
-        for (path, have, written, size) in [
-            (offsets, self.offsets.len(), &mut self.written.0, OFFSET_ENTRY),
-            (times, self.times.len(), &mut self.written.1, TIME_ENTRY),
-        ] {
+        for (path, have, written, size) in
+            [(offsets, self.offsets.len(), &mut self.written.0, OFFSET_ENTRY), (times, self.times.len(), &mut self.written.1, TIME_ENTRY)]
+        {
             if *written > have {
                 storage.open(path).and_then(|f| f.set_len((have * size) as u64)).map_err(|e| LogError::io("cut", path, e))?;
                 *written = have;

@@ -284,7 +284,11 @@ impl Storage for Mem {
         let files = world.names.iter().filter(|(path, _)| path.parent() == Some(dir));
         let mut out: Vec<_> =
             files.map(|(path, inode)| Entry { name: name(path), len: world.inodes[*inode].data.len() as u64, is_dir: false }).collect();
-        out.extend(world.dirs.iter().filter(|path| path.parent() == Some(dir)).map(|path| Entry { name: name(path), len: 0, is_dir: true }));
+        out.extend(world.dirs.iter().filter(|path| path.parent() == Some(dir)).map(|path| Entry {
+            name: name(path),
+            len: 0,
+            is_dir: true,
+        }));
         Ok(out)
     }
 

@@ -10,6 +10,7 @@ pub mod error;
 pub mod files;
 pub mod index;
 mod inflate;
+mod leftovers;
 pub mod mem;
 pub mod options;
 pub mod partition_log;
@@ -20,12 +21,12 @@ mod segment;
 mod snapshots;
 pub mod storage;
 pub mod sync;
-mod timestamps;
-mod truncate;
 #[cfg(test)]
 pub(crate) mod testkit;
 #[cfg(test)]
 mod tests;
+mod timestamps;
+mod truncate;
 pub mod validate;
 mod varint;
 mod walk;

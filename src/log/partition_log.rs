@@ -244,27 +244,29 @@ impl<S: Storage> Log<S> {
         };
         in_order(&first.header, self.end)?;
         let rolled = self.prepare(&first.header, now)?;
-        let mut headers = vec![first.header];
+        let mut last = first.header;
         let mut bytes = first.bytes.len();
         for batch in walk {
             // What is wrong or does not fit is looked at when the caller comes back with it.
             let Ok(batch) = batch else { break };
-            let end = headers[headers.len() - 1].next_offset();
-            let wrong = batch.header.check_crc(batch.bytes).is_err() || in_order(&batch.header, end).is_err();
+            let wrong = batch.header.check_crc(batch.bytes).is_err() || in_order(&batch.header, last.next_offset()).is_err();
             if wrong || !self.fits(&batch.header, bytes as u64, now)? {
                 break;
             }
-            headers.push(batch.header);
+            last = batch.header;
             bytes += batch.bytes.len();
         }
         let position = self.write(&batches[..bytes], &[])?;
         let interval = self.config.index_interval_bytes;
         let active = self.active_mut();
-        headers.iter().for_each(|header| active.note(header, interval));
+        let mut count = 0;
+        for batch in Batches::new(&batches[..bytes]).flatten() {
+            active.note(&batch.header, interval);
+            count += 1;
+        }
         let segment = active.segment.base;
-        let last = headers[headers.len() - 1].last_offset();
-        self.end = last + 1;
-        Ok(Some(Appended { base: headers[0].base_offset, last, bytes, batches: headers.len() as u32, segment, position, rolled }))
+        self.end = last.next_offset();
+        Ok(Some(Appended { base: first.header.base_offset, last: last.last_offset(), bytes, batches: count, segment, position, rolled }))
     }
 
     fn active_mut(&mut self) -> &mut Active<S> {
@@ -291,7 +293,8 @@ impl<S: Storage> Log<S> {
         let Some(active) = &self.active else { return Ok(true) };
         let segment = &active.segment;
         let size = segment.size + more;
-        if header.last_offset() - segment.base > i64::from(i32::MAX) || size + header.size() as u64 > self.config.segment_bytes.min(LARGEST_SEGMENT)
+        if header.last_offset() - segment.base > i64::from(i32::MAX)
+            || size + header.size() as u64 > self.config.segment_bytes.min(LARGEST_SEGMENT)
         {
             return Ok(false);
         }

@@ -2,18 +2,19 @@
 //! the log is cut at the first byte that is no batch, and indexes are made anew. On the way the caller sees the batches it asked for.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::batch::BatchHeader;
 use super::dirs;
 use super::error::LogError;
 use super::files::Files;
-use super::index::{Index, OFFSET_ENTRY, TIME_ENTRY, TimeEntry};
+use super::index::{Index, TimeEntry};
+use super::leftovers::{Found, tidy};
 use super::options::{LogConfig, OpenHints};
 use super::partition_log::Log;
-use super::retention::{DELETED, SegmentFiles};
-use super::segment::{Active, Segment, parse_name, path_of};
+use super::retention::SegmentFiles;
+use super::segment::{Active, Segment, path_of};
 use super::storage::{File, Storage};
 use super::walk::{Step, WALK_BUFFER, Walker};
 use crate::core::types::{Millis, Offset};
@@ -43,12 +44,6 @@ pub struct Cut {
     pub why: String,
 }
 
-struct Found {
-    size: u64,
-    index: Option<u64>,
-    times: Option<u64>,
-}
-
 /// What walking one segment gave.
 struct Walked {
     index: Index,
@@ -63,7 +58,12 @@ impl<S: Storage> Log<S> {
     /// Opens the log in `dir`, which is there. `replay` is called for each batch that ends at or after `hints.replay_from`, in order; after a cut
     /// only batches before it were shown. The log's topic id is zero if the directory does not say (any more). If the log ends below `hints.log_start`, it is emptied and starts there.
     pub fn open(
-        files: &Files<S>, dir: PathBuf, hints: OpenHints, config: Arc<LogConfig>, now: Millis, replay: &mut dyn FnMut(&BatchHeader),
+        files: &Files<S>,
+        dir: PathBuf,
+        hints: OpenHints,
+        config: Arc<LogConfig>,
+        now: Millis,
+        replay: &mut dyn FnMut(&BatchHeader),
     ) -> Result<Opened<S>, LogError> {
         let found = tidy(files.storage(), &dir)?;
         let topic_id = match dirs::read_partition_metadata(files.storage(), &dir) {
@@ -84,42 +84,6 @@ impl<S: Storage> Log<S> {
     }
 }
 
-/// Takes away what an interrupted deletion or compaction left, and lists the segments.
-fn tidy<S: Storage>(storage: &S, dir: &Path) -> Result<BTreeMap<Offset, Found>, LogError> {
-    let mut found: BTreeMap<Offset, Found> = BTreeMap::new();
-    let entries = storage.list(dir).map_err(|e| LogError::io("list", dir, e))?;
-    let mut indexes = Vec::new();
-    for entry in &entries {
-        let path = dir.join(&entry.name);
-        let Some((base, suffix)) = parse_name(&entry.name) else { continue };
-        match suffix {
-            "log" => {
-                found.insert(base, Found { size: entry.len, index: None, times: None });
-            }
-            "index" | "timeindex" => indexes.push((base, suffix, entry.len, path)),
-            _ if suffix.ends_with(DELETED) || suffix.ends_with(".cleaned") || suffix.ends_with(".tmp") => {
-                storage.remove(&path).map_err(|e| LogError::io("remove", &path, e))?;
-            }
-            _ => {}
-        }
-    }
-    for (base, suffix, len, path) in indexes {
-        match (found.get_mut(&base), suffix) {
-            (Some(found), "index") => found.index = Some(len),
-            (Some(found), _) => found.times = Some(len),
-            (None, _) => storage.remove(&path).map_err(|e| LogError::io("remove", &path, e))?,
-        }
-    }
-    Ok(found)
-}
-
-impl Found {
-    /// Whether the index files may be what they should.
-    fn indexed(&self) -> bool {
-        self.index.is_some_and(|n| n.is_multiple_of(OFFSET_ENTRY as u64)) && self.times.is_some_and(|n| n.is_multiple_of(TIME_ENTRY as u64))
-    }
-}
-
 /// What is needed to look at one segment after the other.
 struct Loading<'a, S: Storage> {
     opened: &'a mut Opened<S>,
@@ -132,7 +96,11 @@ struct Loading<'a, S: Storage> {
 
 impl<S: Storage> Opened<S> {
     fn load(
-        &mut self, found: BTreeMap<Offset, Found>, hints: OpenHints, now: Millis, replay: &mut dyn FnMut(&BatchHeader),
+        &mut self,
+        found: BTreeMap<Offset, Found>,
+        hints: OpenHints,
+        now: Millis,
+        replay: &mut dyn FnMut(&BatchHeader),
     ) -> Result<(), LogError> {
         let bases: Vec<Offset> = found.keys().copied().collect();
         let mut loading = Loading { opened: self, hints, replay, replay_from: hints.replay_from, buf: Vec::new() };
@@ -167,7 +135,13 @@ impl<S: Storage> Opened<S> {
             let Some(why) = bad else { continue };
             let path = path_of(&loading.opened.log.dir, base, "log");
             if !unsafe_ && next.is_some() {
-                return Err(LogError::Corrupt { path, position: size, why: format!("{why}; it had been on disk: restore it, or remove the partition's directory to fetch it from another replica") });
+                return Err(LogError::Corrupt {
+                    path,
+                    position: size,
+                    why: format!(
+                        "{why}; it had been on disk: restore it, or remove the partition's directory to fetch it from another replica"
+                    ),
+                });
             }
             file.and_then(|f| f.set_len(size)).map_err(|e| LogError::io("cut", &path, e))?;
             loading.opened.note_cut(size, on_disk.size - size, why);

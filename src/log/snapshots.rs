@@ -19,7 +19,8 @@ impl<S: Storage> Log<S> {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
             other => other.map_err(|e| LogError::io("list", &self.dir, e))?,
         };
-        let mut offsets: Vec<_> = entries.iter().filter_map(|e| parse_name(&e.name)).filter(|(_, s)| *s == "snapshot").map(|(o, _)| o).collect();
+        let mut offsets: Vec<_> =
+            entries.iter().filter_map(|e| parse_name(&e.name)).filter(|(_, s)| *s == "snapshot").map(|(o, _)| o).collect();
         offsets.sort_unstable();
         Ok(offsets)
     }

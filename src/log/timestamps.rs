@@ -88,7 +88,11 @@ impl<S: Storage> Log<S> {
 
     /// The first record of a batch that `wanted` takes by offset and timestamp.
     fn find_record(
-        &self, at: usize, header: &BatchHeader, position: u64, wanted: impl Fn(Offset, Millis) -> bool,
+        &self,
+        at: usize,
+        header: &BatchHeader,
+        position: u64,
+        wanted: impl Fn(Offset, Millis) -> bool,
     ) -> Result<Option<Stamped>, LogError> {
         let Some(segment) = self.segment(at) else { return Ok(None) };
         let file = self.files.get(&segment.log).map_err(|e| self.read_error(e))?;

@@ -96,7 +96,10 @@ impl<'a, F: File> Walker<'a, F> {
 
 /// The first batch at or after `at` for which `found` holds, by headers only. None if there is none before `end`, or no batch at all.
 pub(super) fn find<F: File>(
-    file: &F, at: u64, end: u64, mut found: impl FnMut(&BatchHeader) -> bool,
+    file: &F,
+    at: u64,
+    end: u64,
+    mut found: impl FnMut(&BatchHeader) -> bool,
 ) -> io::Result<Option<(BatchHeader, u64)>> {
     let mut buf = [0; LOOK_BUFFER];
     let mut walker = Walker::new(file, at, end, &mut buf);

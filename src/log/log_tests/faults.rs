@@ -82,7 +82,8 @@ fn a_write_that_cannot_be_undone_breaks_the_log_for_appends() {
     assert_eq!(read_all(&log, Offset(0), log.end()), expected);
     // Opened again, it is whole.
     mem.restart(Crash::Process);
-    let opened = Log::open(&files, "/logs/t-0".into(), hints(false, Offset(0), Offset(0)), Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
+    let opened =
+        Log::open(&files, "/logs/t-0".into(), hints(false, Offset(0), Offset(0)), Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
     assert_eq!(opened.cut.map(|c| (c.position, c.bytes)), Some((expected.len() as u64, 50)));
     assert_eq!(read_all(&opened.log, Offset(0), opened.log.end()), expected);
 }
@@ -280,7 +281,8 @@ fn a_log_that_ends_below_its_start_is_emptied() {
     let mut log = new_log(&files, config());
     append(&mut log, &[1], 10, 0);
     log.close().unwrap();
-    let opened = Log::open(&files, "/logs/t-0".into(), hints(true, Offset(1), Offset(50)), Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
+    let opened =
+        Log::open(&files, "/logs/t-0".into(), hints(true, Offset(1), Offset(50)), Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
     assert_eq!((opened.log.start(), opened.log.end(), opened.dropped.paths.len()), (Offset(50), Offset(50), 3));
 }
 
@@ -304,7 +306,8 @@ fn the_topic_id_is_kept_with_the_log() {
     let mut log = new_log(&files, config());
     log.materialise(Millis(0)).unwrap();
     log.close().unwrap();
-    let opened = Log::open(&files, "/logs/t-0".into(), hints(true, Offset(0), Offset(0)), Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
+    let opened =
+        Log::open(&files, "/logs/t-0".into(), hints(true, Offset(0), Offset(0)), Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
     assert_eq!(opened.log.topic_id(), Id(7));
     // A power cut may have torn the file, as it is only synced with the first data; after an orderly stop that is an error.
     let path = std::path::Path::new("/logs/t-0/partition.metadata");
@@ -317,4 +320,29 @@ fn the_topic_id_is_kept_with_the_log() {
     assert!(matches!(open(false), Ok(Id::ZERO)));
     log.adopt_topic_id(Id(8)).unwrap();
     assert!(matches!(open(true), Ok(Id(8))));
+}
+
+#[test]
+fn a_compaction_that_a_crash_interrupted_is_finished_or_forgotten() {
+    // Which suffix the compacted copy of segment [0, 4) has got to, and whether a later copy was still being written.
+    for (suffix, later, taken) in [("swap", false, true), ("cleaned", false, false), ("swap", true, true)] {
+        let (mem, files) = mem();
+        let mut log = new_log(&files, config());
+        let batches: Vec<_> = (0..6).map(|i| append(&mut log, &[i], 700, 0)).collect();
+        log.close().unwrap();
+        let put = |name: &str, bytes: &[u8]| replace_file(&mem, &std::path::Path::new("/logs/t-0").join(name), bytes, false).unwrap();
+        let compacted = [batches[1].clone(), batch(3, &[3], 10)].concat();
+        put(&format!("{:020}.log.{suffix}", 0), &compacted);
+        put(&format!("{:020}.index.{suffix}", 0), &[]);
+        put(&format!("{:020}.timeindex.{suffix}", 0), &[0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 3]);
+        if later {
+            put(&format!("{:020}.log.cleaned", 4), &batch(5, &[5], 5));
+            put(&format!("{:020}.log.swap", 5), &batch(5, &[5], 5));
+        }
+        let hints = hints(false, Offset(6), Offset(0));
+        let opened = Log::open(&files, "/logs/t-0".into(), hints, Arc::new(config()), Millis(0), &mut |_| {}).unwrap();
+        let kept = if taken { [compacted, batches[4..].concat()].concat() } else { batches.concat() };
+        assert_eq!(read_all(&opened.log, Offset(0), Offset(6)), kept, "{suffix} {later}");
+        assert!(mem.list("/logs/t-0".as_ref()).unwrap().iter().all(|e| !e.name.ends_with("swap") && !e.name.ends_with("cleaned")));
+    }
 }

@@ -122,7 +122,11 @@ fn the_small_files_of_a_directory_read_back() {
 fn what_java_writes_is_read_and_what_is_wrong_is_said() {
     let tmp = tempfile::tempdir().unwrap();
     let path = tmp.path().join("meta.properties");
-    std::fs::write(&path, "#\n#Mon Nov 30 21:50:12 UTC 2026\ncluster.id=a\\:b\nversion=1\nnode.id=4\ndirectory.id=MkU3OEVBNTcwNTJENDM2Qg\n").unwrap();
+    std::fs::write(
+        &path,
+        "#\n#Mon Nov 30 21:50:12 UTC 2026\ncluster.id=a\\:b\nversion=1\nnode.id=4\ndirectory.id=MkU3OEVBNTcwNTJENDM2Qg\n",
+    )
+    .unwrap();
     let meta = MetaProperties::read(&Fs, tmp.path()).unwrap().unwrap();
     assert_eq!((meta.cluster_id.as_str(), meta.node_id), ("a:b", BrokerId(4)));
     for (text, wrong) in [
