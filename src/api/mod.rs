@@ -91,6 +91,7 @@ macro_rules! apis {
 }
 
 apis! {
+    produce: ProduceRequest,
     metadata: MetadataRequest,
     api_versions: ApiVersionsRequest,
 }
