@@ -9,6 +9,7 @@ pub mod cx;
 mod dispatch;
 mod nodes;
 pub mod response;
+mod settings;
 mod terms;
 #[cfg(test)]
 mod testkit;
@@ -93,7 +94,11 @@ macro_rules! apis {
 apis! {
     produce: ProduceRequest,
     metadata: MetadataRequest,
+    find_coordinator: FindCoordinatorRequest,
     api_versions: ApiVersionsRequest,
+    create_topics: CreateTopicsRequest,
+    delete_topics: DeleteTopicsRequest,
+    describe_cluster: DescribeClusterRequest,
 }
 
 /// The row of a key.
