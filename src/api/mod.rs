@@ -6,6 +6,8 @@
 
 pub mod cx;
 mod dispatch;
+mod errors;
+mod partitions;
 pub mod response;
 
 pub use cx::{Broker, Call, Cx, Peer};
@@ -86,7 +88,10 @@ macro_rules! apis {
 }
 
 apis! {
+    list_offsets: ListOffsetsRequest,
     api_versions: ApiVersionsRequest,
+    init_producer_id: InitProducerIdRequest,
+    offset_for_leader_epoch: OffsetForLeaderEpochRequest,
 }
 
 /// The row of a key.
