@@ -8,6 +8,8 @@ mod ask;
 pub mod cx;
 mod dispatch;
 mod nodes;
+mod errors;
+mod partitions;
 pub mod response;
 mod terms;
 #[cfg(test)]
@@ -93,7 +95,10 @@ macro_rules! apis {
 apis! {
     produce: ProduceRequest,
     metadata: MetadataRequest,
+    list_offsets: ListOffsetsRequest,
     api_versions: ApiVersionsRequest,
+    init_producer_id: InitProducerIdRequest,
+    offset_for_leader_epoch: OffsetForLeaderEpochRequest,
 }
 
 /// The row of a key.
