@@ -228,17 +228,18 @@ impl Node {
         self.phase.store(Phase::Stopping as u8, Relaxed);
         self.broker.metrics.lifecycle.broker_state.set(6);
         tracing::info!("stopping");
+        let mut clean = true;
         for shard in &self.shards {
             let (reply, answer) = port();
             shard.tell(Shutdown { reply });
-            let _ = answer.await;
+            clean &= answer.await.unwrap_or(false);
         }
         let (reply, answer) = port();
         self.quorum.tell(CloseLog { reply });
         let _ = answer.await;
         let mut code = ExitCode::SUCCESS;
         for dir in &self.disk.dirs {
-            if let Err(e) = finish(dir, self.epoch).await {
+            if let Err(e) = finish(dir, clean.then_some(self.epoch)).await {
                 tracing::error!(dir = %dir.io.dir.display(), "the directory could not be left in order, the next start recovers it: {e}");
                 code = ExitCode::FAILURE;
             }
@@ -248,12 +249,13 @@ impl Node {
     }
 }
 
-/// Everything written goes to the disk, then the checkpoints, and last the marker that says so.
-async fn finish(dir: &super::shard::Dir, epoch: i64) -> Result<(), LogError> {
+/// Everything written goes to the disk, then the checkpoints, and last the marker that says so; without an epoch there is no marker, and
+/// the next start recovers.
+async fn finish(dir: &super::shard::Dir, epoch: Option<i64>) -> Result<(), LogError> {
     let (reply, answer) = port();
     dir.io.tell(Job::Finish(reply));
     answer.await.map_err(|gone| LogError::io("close", &dir.io.dir, std::io::Error::other(gone)))??;
-    CleanShutdown::new(epoch).write(&Fs, &dir.io.dir)
+    epoch.map_or(Ok(()), |epoch| CleanShutdown::new(epoch).write(&Fs, &dir.io.dir))
 }
 
 /// This version runs the metadata quorum alone.

@@ -104,8 +104,8 @@ pub struct Apply {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Shutdown {
-    /// Answered when all are closed.
-    pub reply: Reply<()>,
+    /// Answered when all are closed: whether the files of all of them can be trusted at the next start.
+    pub reply: Reply<bool>,
 }
 
 impl Shard {
@@ -328,11 +328,12 @@ impl Handler<Shutdown> for Shard {
             })
             .collect();
         actix::spawn(async move {
+            let mut clean = true;
             for answer in answers {
-                // One that died meanwhile has nothing left to close.
-                let _ = answer.await;
+                // One that died meanwhile left its files as they were.
+                clean &= answer.await.unwrap_or(false);
             }
-            m.reply.send(());
+            m.reply.send(clean);
         });
     }
 }
