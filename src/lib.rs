@@ -10,3 +10,5 @@ pub mod log;
 pub mod net;
 pub mod rt;
 pub mod wire;
+
+pub use actors::node::serve;

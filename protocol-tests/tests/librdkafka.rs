@@ -17,9 +17,12 @@ use rdkafka::{Offset, TopicPartitionList};
 use understudy_protocol_tests::patience::SOON;
 use understudy_protocol_tests::{Broker, BrokerOptions, Running, Watch, eventually};
 
+/// Where a message is (partition and offset), or why it is nowhere.
+type Became = Result<(i32, i64), KafkaError>;
+
 /// What became of each message, by the number its sender gave it.
 #[derive(Default)]
-struct Deliveries(Mutex<BTreeMap<usize, Result<(i32, i64), KafkaError>>>);
+struct Deliveries(Mutex<BTreeMap<usize, Became>>);
 
 impl ClientContext for Deliveries {}
 

@@ -3,6 +3,7 @@
 pub mod controller;
 pub mod link;
 pub mod log_io;
+pub mod node;
 pub mod partition;
 pub mod quorum;
 pub mod routes;

@@ -4,11 +4,16 @@
 //! an [`Outcome`]. What must wait is a future (stage two). [`TABLE`] is what ApiVersions advertises, what labels metrics and what the
 //! README lists; a key that is not in `apis!` can be neither served nor advertised.
 
+mod ask;
 pub mod cx;
 mod dispatch;
+mod nodes;
 mod errors;
 mod partitions;
 pub mod response;
+mod terms;
+#[cfg(test)]
+mod testkit;
 
 pub use cx::{Broker, Call, Cx, Peer};
 pub use dispatch::{Dispatched, Refusal, Step, dispatch};
@@ -88,6 +93,8 @@ macro_rules! apis {
 }
 
 apis! {
+    produce: ProduceRequest,
+    metadata: MetadataRequest,
     list_offsets: ListOffsetsRequest,
     api_versions: ApiVersionsRequest,
     init_producer_id: InitProducerIdRequest,

@@ -13,6 +13,7 @@ pub mod file;
 pub mod key;
 mod known;
 mod load;
+mod rules;
 mod standing;
 #[cfg(test)]
 mod tables;
@@ -26,6 +27,7 @@ pub use endpoints::{Endpoint, Endpoints, SecurityProtocol, Voter};
 pub use file::{Given, Origin, Setting, SourceError};
 pub use key::{CleanupPolicy, CompressionType, Key, LogFormat, RecordValidation, Status, TimestampType, TopicKey, Update};
 pub use load::{ConfigError, ConfigErrors, key, keys};
+pub use rules::Rules;
 pub use standing::{Standing, not_acted_on, standing};
 pub use topic::{TOPIC_KEYS, TopicConfig, topic_defaults, topic_key};
 pub use value::{BadValue, Kind, Rule, Value};

@@ -19,7 +19,8 @@ pub const MAGIC: i8 = 2;
 const MAGIC_AT: usize = 16;
 const CODEC_BITS: i16 = 0x07;
 const LOG_APPEND_TIME_BIT: i16 = 0x08;
-pub(super) const TRANSACTIONAL_BIT: i16 = 0x10;
+/// The batch belongs to a transaction.
+pub const TRANSACTIONAL_BIT: i16 = 0x10;
 pub(super) const CONTROL_BIT: i16 = 0x20;
 const DELETE_HORIZON_BIT: i16 = 0x40;
 

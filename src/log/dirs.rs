@@ -242,8 +242,9 @@ pub fn log_dir_name(topic: &str, partition: i32) -> String {
 /// is cut so that the name fits in the 255 bytes of a file name.
 pub fn marked_dir_name(topic: &str, partition: i32, unique: Id, why: &str) -> String {
     let end = format!("-{partition}.{:032x}-{why}", unique.0);
+    // Topic names are ASCII; others are kept whole, for the file system to refuse.
     let keep = topic.len().min(255 - end.len());
-    format!("{}{end}", &topic[..topic.floor_char_boundary(keep)])
+    format!("{}{end}", topic.get(..keep).unwrap_or(topic))
 }
 
 /// Path of a partition's directory.

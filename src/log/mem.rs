@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::storage::{Entry, File, Storage};
+pub use super::tear::Crash;
+use super::tear::{next, tear};
 use crate::core::types::Millis;
 
 /// The storage; clones are the same one.
@@ -19,17 +21,6 @@ pub struct Mem(Arc<Mutex<World>>);
 pub struct MemFile {
     world: Mem,
     inode: usize,
-}
-
-/// What a crash leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Crash {
-    /// The process died, the operating system did not: every change that was made is there.
-    Process,
-    /// The power went, and nothing but what was synced is there.
-    Power,
-    /// The power went; of what was not synced, some sectors are there, some are zero, some are missing. The number seeds the choice.
-    Torn(u64),
 }
 
 /// What goes wrong.
@@ -105,34 +96,6 @@ impl World {
     }
 }
 
-/// A small generator, so that a seed gives the same torn disk everywhere (splitmix64).
-fn next(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *seed;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-const SECTOR: usize = 512;
-
-fn tear(inode: &mut Inode, seed: &mut u64) {
-    let (old, new) = (&inode.durable, &inode.data);
-    let (low, high) = (old.len().min(new.len()), old.len().max(new.len()));
-    let len = low + (next(seed) % (high - low + 1) as u64) as usize;
-    let mut out = Vec::with_capacity(len);
-    for start in (0..len).step_by(SECTOR) {
-        let choice = next(seed) % 3;
-        out.extend((start..(start + SECTOR).min(len)).map(|i| match (old.get(i), new.get(i)) {
-            (Some(o), Some(n)) if o == n => *o,
-            (old, _) if choice == 0 => old.copied().unwrap_or(0),
-            (_, new) if choice == 1 => new.copied().unwrap_or(0),
-            _ => 0,
-        }));
-    }
-    inode.data = out;
-}
-
 impl Mem {
     /// An empty storage with a root directory `/`.
     pub fn new() -> Mem {
@@ -182,7 +145,7 @@ impl Mem {
         world.names.retain(|path, _| path.parent().is_some_and(|dir| dirs.contains(dir) || dir == Path::new("/")));
         for inode in &mut world.inodes {
             match crash {
-                Crash::Torn(_) => tear(inode, &mut seed),
+                Crash::Torn(_) => inode.data = tear(&inode.durable, &inode.data, &mut seed),
                 _ => inode.data = inode.durable.clone(),
             }
             // What is on the disk now is on the disk.

@@ -10,16 +10,20 @@ pub mod error;
 pub mod files;
 pub mod index;
 mod inflate;
+mod leftovers;
 pub mod mem;
 pub mod options;
 pub mod partition_log;
+pub mod read;
 pub mod records;
 pub mod recovery;
 pub mod retention;
 mod segment;
 mod snapshots;
+mod source;
 pub mod storage;
 pub mod sync;
+mod tear;
 #[cfg(test)]
 pub(crate) mod testkit;
 #[cfg(test)]
@@ -35,11 +39,12 @@ pub use error::{LogError, ReadError};
 pub use files::Files;
 pub use mem::Mem;
 pub use options::{LogConfig, OpenHints};
-pub use partition_log::{Appended, Log, Range};
+pub use partition_log::{Appended, Log};
+pub use read::Range;
 pub use recovery::{Cut, Opened};
 pub use retention::{SegmentFiles, remove_files, remove_partition_dir};
 pub use storage::{Fs, FsFile, Storage};
 pub use sync::SyncTarget;
 
 #[cfg(test)]
-mod tests;
+mod log_tests;

@@ -4,17 +4,16 @@
 //! to the directory's I/O thread as a [`SyncTarget`](super::sync::SyncTarget). Reading gives file ranges, never bytes.
 
 use std::collections::VecDeque;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::batch::{BatchHeader, Batches, HEADER_SIZE};
 use super::dirs;
-use super::error::{LogError, ReadError};
+use super::error::LogError;
 use super::files::Files;
 use super::index::Index;
 use super::options::LogConfig;
-use super::segment::{Active, Place, Segment, path_of};
+use super::segment::{Active, Segment, path_of};
 use super::storage::{File, Storage, write_at};
 use crate::core::types::{Epoch, Millis, Offset, TopicId};
 
@@ -61,23 +60,6 @@ pub struct Appended {
     /// A new segment was started for them. The caller writes a producer snapshot at `base` (before it counts these batches), and has what
     /// was closed synced.
     pub rolled: bool,
-}
-
-/// A range of a segment's file that starts with a batch.
-#[derive(Debug)]
-pub struct Range<S: Storage> {
-    /// Keeps the bytes readable also if the segment is deleted meanwhile.
-    pub file: Arc<S::File>,
-    /// Where it starts.
-    pub position: u64,
-    /// Bytes that may be sent: up to the limit that was asked for, but at least the whole first batch. May end inside a batch.
-    pub len: u32,
-    /// Bytes of the first batch.
-    pub first_batch_len: u32,
-    /// Base offset of the first batch; at or below the offset that was asked for.
-    pub base_offset: Offset,
-    /// Base offset of the segment.
-    pub segment: Offset,
 }
 
 impl<S: Storage> Log<S> {
@@ -133,6 +115,16 @@ impl<S: Storage> Log<S> {
     /// Base offset of the first segment. The log start lies at or above it.
     pub fn first_segment(&self) -> Offset {
         self.segment(0).map_or(self.start, |segment| segment.base)
+    }
+
+    /// Writes down whose log it is, where the directory did not say. The caller has made sure that it can be no other topic's.
+    pub fn adopt_topic_id(&mut self, topic_id: TopicId) -> Result<(), LogError> {
+        if self.active.is_some() {
+            dirs::write_partition_metadata(self.files.storage(), &self.dir, topic_id)?;
+            self.names += 1;
+        }
+        self.topic_id = topic_id;
+        Ok(())
     }
 
     /// Whether there is anything on disk.
@@ -239,27 +231,29 @@ impl<S: Storage> Log<S> {
         };
         in_order(&first.header, self.end)?;
         let rolled = self.prepare(&first.header, now)?;
-        let mut headers = vec![first.header];
+        let mut last = first.header;
         let mut bytes = first.bytes.len();
         for batch in walk {
             // What is wrong or does not fit is looked at when the caller comes back with it.
             let Ok(batch) = batch else { break };
-            let end = headers[headers.len() - 1].next_offset();
-            let wrong = batch.header.check_crc(batch.bytes).is_err() || in_order(&batch.header, end).is_err();
+            let wrong = batch.header.check_crc(batch.bytes).is_err() || in_order(&batch.header, last.next_offset()).is_err();
             if wrong || !self.fits(&batch.header, bytes as u64, now)? {
                 break;
             }
-            headers.push(batch.header);
+            last = batch.header;
             bytes += batch.bytes.len();
         }
         let position = self.write(&batches[..bytes], &[])?;
         let interval = self.config.index_interval_bytes;
         let active = self.active_mut();
-        headers.iter().for_each(|header| active.note(header, interval));
+        let mut count = 0;
+        for batch in Batches::new(&batches[..bytes]).flatten() {
+            active.note(&batch.header, interval);
+            count += 1;
+        }
         let segment = active.segment.base;
-        let last = headers[headers.len() - 1].last_offset();
-        self.end = last + 1;
-        Ok(Some(Appended { base: headers[0].base_offset, last, bytes, batches: headers.len() as u32, segment, position, rolled }))
+        self.end = last.next_offset();
+        Ok(Some(Appended { base: first.header.base_offset, last: last.last_offset(), bytes, batches: count, segment, position, rolled }))
     }
 
     fn active_mut(&mut self) -> &mut Active<S> {
@@ -345,74 +339,6 @@ impl<S: Storage> Log<S> {
             },
         };
         Err(LogError::io("write", &active.segment.log.path(), failed))
-    }
-
-    /// Where to read from `from` on: the file range that starts with the batch that holds it (or the next one, if compaction took it), of about
-    /// `max_bytes`, and without any batch that ends at or after `upto` (high watermark, last stable offset or log end). None if there is nothing.
-    ///
-    /// Errors: [`ReadError::OutOfRange`] outside `[start, end]`.
-    pub fn read(&self, from: Offset, max_bytes: u32, upto: Offset) -> Result<Option<Range<S>>, ReadError> {
-        if from < self.start || from > self.end {
-            return Err(ReadError::OutOfRange { from, start: self.start, end: self.end });
-        }
-        if from >= upto || from == self.end {
-            return Ok(None);
-        }
-        let mut at = self.closed.partition_point(|s| s.base <= from).saturating_sub(1);
-        // In the last segment that starts at or before `from`, or in a later one if its end was compacted away.
-        if self.active.as_ref().is_some_and(|a| a.segment.base <= from) {
-            at = self.closed.len();
-        }
-        while at <= self.closed.len() {
-            let Some(segment) = self.segment(at) else { break };
-            if segment.base >= upto && segment.base > from {
-                break;
-            }
-            if let Some(place) = self.find_in(at, from)? {
-                let bound = self.bound(at, upto)?;
-                if place.position >= bound {
-                    return Ok(None);
-                }
-                let file = self.files.get(&segment.log).map_err(|e| LogError::io("open", &segment.log.path(), e))?;
-                let len = (bound - place.position).min(u64::from(max_bytes.max(place.size))) as u32;
-                return Ok(Some(Range {
-                    file,
-                    position: place.position,
-                    len,
-                    first_batch_len: place.size,
-                    base_offset: place.base,
-                    segment: segment.base,
-                }));
-            }
-            at += 1;
-        }
-        Ok(None)
-    }
-
-    /// The first batch in segment number `at` that ends at or after `offset`.
-    pub(super) fn find_in(&self, at: usize, offset: Offset) -> Result<Option<Place>, LogError> {
-        let found = match (self.closed.get(at), &self.active) {
-            (Some(segment), _) => segment.find(&self.files, &self.dir, offset),
-            (None, Some(active)) => active.find(&self.files, offset),
-            (None, None) => Ok(None),
-        };
-        found.map_err(|e| self.read_error(e))
-    }
-
-    pub(super) fn read_error(&self, e: io::Error) -> LogError {
-        LogError::io("read the log in", &self.dir, e)
-    }
-
-    /// Where in segment number `at` the batches end that end below `upto`.
-    fn bound(&self, at: usize, upto: Offset) -> Result<u64, LogError> {
-        let (size, next) = match self.closed.get(at) {
-            Some(segment) => (segment.size, self.closed.get(at + 1).map(|s| s.base).or(self.active.as_ref().map(|a| a.segment.base))),
-            None => (self.active.as_ref().map_or(0, |a| a.segment.size), None),
-        };
-        if upto >= next.unwrap_or(self.end) {
-            return Ok(size);
-        }
-        Ok(self.find_in(at, upto)?.map_or(size, |place| place.position))
     }
 
     /// Writes index entries that are only in memory; cheap if there are none.

@@ -1,5 +1,5 @@
 //! Records inside a batch, read where they lie: a walk that checks every length without keeping anything, and an iterator that lends
-//! key and value. Both read through [`Source`], so that uncompressed bytes and a small window over a decompressor obey the same rules.
+//! key and value. Both read through `source::Source`, so that uncompressed bytes and a small window over a decompressor obey the same rules.
 //! What a topic demands of its records is `validate`'s business.
 //!
 //! Record: varint length of the rest, attributes byte, varlong timestamp delta, varint offset delta, key, value (varint length, -1 null),
@@ -7,9 +7,11 @@
 
 use super::batch::{BatchHeader, TimestampType};
 use super::codec::CodecError;
-use super::varint::{put_varint, varint, varint_size, varlong};
+use super::source::{Parts, Slice, Source};
 use crate::core::types::{Millis, Offset};
 use std::ops::ControlFlow;
+
+pub use super::window::visit;
 
 /// Why the bytes of a record cannot be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -72,99 +74,6 @@ pub struct RecordError {
     pub fault: Fault,
 }
 
-/// Bytes that records are read from, front to back.
-pub(super) trait Source {
-    /// What stands for a range of bytes: a slice where there is one.
-    type Span: Copy;
-    /// Bytes taken so far.
-    fn position(&self) -> u64;
-    /// An upper bound of what is left, if known without reading on.
-    fn left(&self) -> u64;
-    /// The next byte.
-    fn byte(&mut self) -> Result<u8, Fault>;
-    /// A zigzag integer of 32 bits.
-    fn varint(&mut self) -> Result<i32, Fault>;
-    /// A zigzag integer of 64 bits.
-    fn varlong(&mut self) -> Result<i64, Fault>;
-    /// The next `n` bytes.
-    fn take(&mut self, n: u32) -> Result<Self::Span, Fault>;
-    /// The bytes since an earlier position.
-    fn since(&self, position: u64) -> Self::Span;
-    /// [`Fault::Trailing`] unless everything is taken.
-    fn finish(&mut self) -> Result<(), Fault>;
-}
-
-/// Uncompressed records.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Slice<'a> {
-    all: &'a [u8],
-    rest: &'a [u8],
-}
-
-impl<'a> Slice<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Slice<'a> {
-        Slice { all: bytes, rest: bytes }
-    }
-}
-
-impl<'a> Source for Slice<'a> {
-    type Span = &'a [u8];
-
-    #[inline(always)]
-    fn position(&self) -> u64 {
-        (self.all.len() - self.rest.len()) as u64
-    }
-
-    #[inline(always)]
-    fn left(&self) -> u64 {
-        self.rest.len() as u64
-    }
-
-    #[inline(always)]
-    fn byte(&mut self) -> Result<u8, Fault> {
-        let (first, rest) = self.rest.split_first().ok_or(Fault::Short)?;
-        self.rest = rest;
-        Ok(*first)
-    }
-
-    #[inline(always)]
-    fn varint(&mut self) -> Result<i32, Fault> {
-        let (n, len) = varint(self.rest)?;
-        self.rest = &self.rest[len..];
-        Ok(n)
-    }
-
-    #[inline(always)]
-    fn varlong(&mut self) -> Result<i64, Fault> {
-        let (n, len) = varlong(self.rest)?;
-        self.rest = &self.rest[len..];
-        Ok(n)
-    }
-
-    #[inline(always)]
-    fn take(&mut self, n: u32) -> Result<&'a [u8], Fault> {
-        let (taken, rest) = self.rest.split_at_checked(n as usize).ok_or(Fault::Short)?;
-        self.rest = rest;
-        Ok(taken)
-    }
-
-    fn since(&self, position: u64) -> &'a [u8] {
-        &self.all[position as usize..self.all.len() - self.rest.len()]
-    }
-
-    fn finish(&mut self) -> Result<(), Fault> {
-        if self.rest.is_empty() { Ok(()) } else { Err(Fault::Trailing) }
-    }
-}
-
-/// One record as it lies in its source.
-pub(super) struct Parts<P> {
-    timestamp_delta: i64,
-    offset_delta: i32,
-    key: Option<P>,
-    value: Option<P>,
-}
-
 /// A length of -1 (null) or more that fits into what is left of the record.
 #[inline(always)]
 fn nullable<S: Source>(s: &mut S, end: u64, fault: fn(i32) -> Fault) -> Result<Option<S::Span>, Fault> {
@@ -183,6 +92,15 @@ const LEAST_HEADER: u64 = 2;
 /// Reads the record at the source's position and checks all its lengths.
 #[inline(always)]
 fn record<S: Source>(s: &mut S) -> Result<Parts<S::Span>, Fault> {
+    match s.quick() {
+        Some(parts) => Ok(parts),
+        None => any_record(s),
+    }
+}
+
+/// [`record`] of any shape.
+#[inline(never)]
+fn any_record<S: Source>(s: &mut S) -> Result<Parts<S::Span>, Fault> {
     let length = s.varint()?;
     if length < LEAST_RECORD || length as u64 > s.left() {
         return Err(Fault::Length(length));
@@ -360,24 +278,4 @@ impl<'a> Iterator for Records<'a> {
         self.done |= found.is_err();
         Some(found.map_err(|fault| RecordError { index, fault }))
     }
-}
-
-/// Appends one record without headers. Used by `batch::BatchBuilder`.
-pub(super) fn put_record(out: &mut Vec<u8>, timestamp_delta: i64, offset_delta: i32, key: Option<&[u8]>, value: Option<&[u8]>) {
-    let field = |f: Option<&[u8]>| f.map_or(1, |b| varint_size(b.len() as i64) + b.len());
-    let length = 1 + varint_size(timestamp_delta) + varint_size(offset_delta.into()) + field(key) + field(value) + 1;
-    put_varint(out, length as i64);
-    out.push(0);
-    put_varint(out, timestamp_delta);
-    put_varint(out, offset_delta.into());
-    for field in [key, value] {
-        match field {
-            None => put_varint(out, -1),
-            Some(bytes) => {
-                put_varint(out, bytes.len() as i64);
-                out.extend_from_slice(bytes);
-            }
-        }
-    }
-    put_varint(out, 0);
 }

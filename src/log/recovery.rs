@@ -2,18 +2,19 @@
 //! the log is cut at the first byte that is no batch, and indexes are made anew. On the way the caller sees the batches it asked for.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::batch::BatchHeader;
 use super::dirs;
 use super::error::LogError;
 use super::files::Files;
-use super::index::{Index, OFFSET_ENTRY, TIME_ENTRY, TimeEntry};
+use super::index::{Index, TimeEntry};
+use super::leftovers::{Found, tidy};
 use super::options::{LogConfig, OpenHints};
 use super::partition_log::Log;
-use super::retention::{DELETED, SegmentFiles};
-use super::segment::{Active, Segment, parse_name, path_of};
+use super::retention::SegmentFiles;
+use super::segment::{Active, Segment, path_of};
 use super::storage::{File, Storage};
 use super::walk::{Step, WALK_BUFFER, Walker};
 use crate::core::types::{Millis, Offset};
@@ -43,12 +44,6 @@ pub struct Cut {
     pub why: String,
 }
 
-struct Found {
-    size: u64,
-    index: Option<u64>,
-    times: Option<u64>,
-}
-
 /// What walking one segment gave.
 struct Walked {
     index: Index,
@@ -61,7 +56,7 @@ struct Walked {
 
 impl<S: Storage> Log<S> {
     /// Opens the log in `dir`, which is there. `replay` is called for each batch that ends at or after `hints.replay_from`, in order; after a cut
-    /// only batches before it were shown. If the log ends below `hints.log_start`, it is emptied and starts there.
+    /// only batches before it were shown. The log's topic id is zero if the directory does not say (any more). If the log ends below `hints.log_start`, it is emptied and starts there.
     pub fn open(
         files: &Files<S>,
         dir: PathBuf,
@@ -71,50 +66,21 @@ impl<S: Storage> Log<S> {
         replay: &mut dyn FnMut(&BatchHeader),
     ) -> Result<Opened<S>, LogError> {
         let found = tidy(files.storage(), &dir)?;
-        let topic_id = dirs::read_partition_metadata(files.storage(), &dir)?.unwrap_or_default();
-        let mut log = Log::create(files, dir, topic_id, hints.log_start, config);
+        let topic_id = match dirs::read_partition_metadata(files.storage(), &dir) {
+            // It is synced with the first data: a power cut before may have torn it.
+            Err(LogError::BadFile { path, .. }) if !hints.clean => {
+                files.storage().remove(&path).map_err(|e| LogError::io("remove", &path, e))?;
+                None
+            }
+            other => other?,
+        };
+        let mut log = Log::create(files, dir, topic_id.unwrap_or_default(), hints.log_start, config);
         log.recovery_point = hints.recovery_point;
         // Names in the directory may not be on disk yet, after a crash.
         log.names = u64::from(!hints.clean);
         let mut opened = Opened { log, cut: None, dropped: SegmentFiles::default(), walked: 0 };
         opened.load(found, hints, now, replay)?;
         Ok(opened)
-    }
-}
-
-/// Takes away what an interrupted deletion or compaction left, and lists the segments.
-fn tidy<S: Storage>(storage: &S, dir: &Path) -> Result<BTreeMap<Offset, Found>, LogError> {
-    let mut found: BTreeMap<Offset, Found> = BTreeMap::new();
-    let entries = storage.list(dir).map_err(|e| LogError::io("list", dir, e))?;
-    let mut indexes = Vec::new();
-    for entry in &entries {
-        let path = dir.join(&entry.name);
-        let Some((base, suffix)) = parse_name(&entry.name) else { continue };
-        match suffix {
-            "log" => {
-                found.insert(base, Found { size: entry.len, index: None, times: None });
-            }
-            "index" | "timeindex" => indexes.push((base, suffix, entry.len, path)),
-            _ if suffix.ends_with(DELETED) || suffix.ends_with(".cleaned") || suffix.ends_with(".tmp") => {
-                storage.remove(&path).map_err(|e| LogError::io("remove", &path, e))?;
-            }
-            _ => {}
-        }
-    }
-    for (base, suffix, len, path) in indexes {
-        match (found.get_mut(&base), suffix) {
-            (Some(found), "index") => found.index = Some(len),
-            (Some(found), _) => found.times = Some(len),
-            (None, _) => storage.remove(&path).map_err(|e| LogError::io("remove", &path, e))?,
-        }
-    }
-    Ok(found)
-}
-
-impl Found {
-    /// Whether the index files may be what they should.
-    fn indexed(&self) -> bool {
-        self.index.is_some_and(|n| n.is_multiple_of(OFFSET_ENTRY as u64)) && self.times.is_some_and(|n| n.is_multiple_of(TIME_ENTRY as u64))
     }
 }
 

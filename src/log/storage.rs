@@ -222,7 +222,10 @@ impl File for FsFile {
     }
 
     fn reserve(&self, len: u64) -> io::Result<()> {
-        Ok(rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::KEEP_SIZE, 0, len.max(1))?)
+        match rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::KEEP_SIZE, 0, len.max(1)) {
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
+            other => Ok(other?),
+        }
     }
 
     fn modified(&self) -> io::Result<Millis> {

@@ -43,7 +43,7 @@ fn get(b: &mut &[u8]) -> Option<i64> {
         *b = rest;
         n += u128::from(first % 128) << (7 * i);
         if *first < 128 {
-            return i64::try_from(if n % 2 == 0 { (n / 2) as i128 } else { -((n / 2) as i128) - 1 }).ok();
+            return i64::try_from(if n.is_multiple_of(2) { (n / 2) as i128 } else { -((n / 2) as i128) - 1 }).ok();
         }
     }
     None

@@ -28,16 +28,12 @@ impl<S: Storage> Log<S> {
             // The last segment that starts at or before `offset` becomes the one that is appended to.
             self.reopen(keep - 1, &mut out)?;
         }
-        let end = self.segment(self.closed.len()).map_or(offset, |s| s.base).max(self.start);
+        self.end = offset;
         if let Some(active) = &mut self.active
             && let Some(place) = active.find(&self.files, offset).map_err(|e| LogError::io("read", &self.dir, e))?
         {
-            let end = offset.min(place.base);
-            active.cut(&self.files, &self.dir, place.position, end)?;
-            self.end = end;
-        } else {
-            // Nothing in the segment ends at or after `offset`.
-            self.end = offset.max(end);
+            self.end = offset.min(place.base);
+            active.cut(&self.files, &self.dir, place.position, self.end)?;
         }
         self.start = self.start.min(self.end);
         self.recovery_point = self.recovery_point.min(self.end);

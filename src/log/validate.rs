@@ -8,7 +8,7 @@ use super::batch::{BatchError, BatchHeader, Compression, HEADER_SIZE, MAGIC, Tim
 use super::codec::{Codec, CodecError};
 use super::deflate::Deflater;
 use super::inflate::Inflater;
-use super::records::{self, Deltas, Fault, RecordError, Seen, Slice, Source};
+use super::records::{self, Deltas, Fault, RecordError, Seen};
 use super::window::{Tee, Window};
 use crate::core::types::Millis;
 use std::ops::ControlFlow;
@@ -158,7 +158,7 @@ pub fn prepare<'a>(records: &'a [u8], rules: &Rules, origin: Origin, now: Millis
         let (summary, written) = walk(&sent, from, to, &bytes[HEADER_SIZE..], max)?;
         rewritten = written;
         if summary.breaks(&sent, rules, now)? {
-            refuse_records(&sent, from, &bytes[HEADER_SIZE..], rules, now)?;
+            refuse_records(&sent, &bytes[HEADER_SIZE..], rules, now)?;
         }
         summary.max_timestamp(&sent)
     } else {
@@ -288,15 +288,6 @@ fn out_of_range(timestamp: Millis, rules: &Rules, now: Millis) -> bool {
     timestamp.0 != NO_TIMESTAMP && (age > rules.timestamp_before_max_ms || age.saturating_neg() > rules.timestamp_after_max_ms)
 }
 
-fn summarise<S: Source>(source: &mut S, header: &BatchHeader) -> Result<Summary, RecordError> {
-    let mut summary = Summary::NOTHING;
-    records::walk(source, header, Deltas::Dense, |seen| {
-        summary.add(seen);
-        ControlFlow::Continue(())
-    })?;
-    Ok(summary)
-}
-
 /// Walks all records and, if `to` is given, writes them in that codec behind room for a header.
 fn walk(
     header: &BatchHeader,
@@ -310,25 +301,25 @@ fn walk(
         _ => invalid(e.to_string()),
     };
     let codec = |e: CodecError| refuse_codec(e, max);
-    match (from, to) {
-        (Compression::None, None) => Ok((summarise(&mut Slice::new(payload), header).map_err(refuse)?, None)),
-        (Compression::None, Some(to)) => {
-            let summary = summarise(&mut Slice::new(payload), header).map_err(refuse)?;
-            let mut deflater = Deflater::new(to, HEADER_SIZE, max).map_err(codec)?;
-            deflater.write(payload).map_err(codec)?;
-            Ok((summary, Some(deflater.finish().map_err(codec)?)))
-        }
-        (from, None) => {
-            let mut window = Window::new(Inflater::new(from, payload).map_err(codec)?);
-            Ok((summarise(&mut window, header).map_err(refuse)?, None))
-        }
-        (from, Some(to)) => {
-            let tee = Tee { from: Inflater::new(from, payload).map_err(codec)?, to: Deflater::new(to, HEADER_SIZE, max).map_err(codec)? };
-            let mut window = Window::new(tee);
-            let summary = summarise(&mut window, header).map_err(refuse)?;
-            Ok((summary, Some(window.feed.to.finish().map_err(codec)?)))
-        }
+    let mut summary = Summary::NOTHING;
+    let add = |seen| {
+        summary.add(seen);
+        ControlFlow::Continue(())
+    };
+    let Some(to) = to else {
+        records::visit(header, payload, Deltas::Dense, add).map_err(refuse)?;
+        return Ok((summary, None));
+    };
+    let mut deflater = Deflater::new(to, HEADER_SIZE, max).map_err(codec)?;
+    if from == Compression::None {
+        records::visit(header, payload, Deltas::Dense, add).map_err(refuse)?;
+        deflater.write(payload).map_err(codec)?;
+    } else {
+        let mut window = Window::new(Tee { from: Inflater::new(from, payload).map_err(codec)?, to: deflater });
+        records::walk(&mut window, header, Deltas::Dense, add).map_err(refuse)?;
+        deflater = window.feed.to;
     }
+    Ok((summary, Some(deflater.finish().map_err(codec)?)))
 }
 
 fn refuse_codec(e: CodecError, max: usize) -> BatchRefused {
@@ -351,7 +342,7 @@ fn trust_header(header: &BatchHeader, rules: &Rules, now: Millis) -> Result<(), 
 }
 
 /// Walks once more and names the records that break a rule. Ok if none does after all.
-fn refuse_records(header: &BatchHeader, from: Compression, payload: &[u8], rules: &Rules, now: Millis) -> Result<(), BatchRefused> {
+fn refuse_records(header: &BatchHeader, payload: &[u8], rules: &Rules, now: Millis) -> Result<(), BatchRefused> {
     let flagged = header.timestamp_type() == TimestampType::LogAppendTime;
     let mut errors = Vec::new();
     let mut bad_time = false;
@@ -372,14 +363,7 @@ fn refuse_records(header: &BatchHeader, from: Compression, payload: &[u8], rules
         errors.extend(message.map(|m| (seen.index, m)));
         if errors.len() < RECORD_ERRORS_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    let walked = match from {
-        Compression::None => records::walk(&mut Slice::new(payload), header, Deltas::Dense, visit),
-        from => {
-            let inflater = Inflater::new(from, payload).map_err(|e| invalid(e.to_string()))?;
-            records::walk(&mut Window::new(inflater), header, Deltas::Dense, visit)
-        }
-    };
-    walked.map_err(|e| invalid(e.to_string()))?;
+    records::visit(header, payload, Deltas::Dense, visit).map_err(|e| invalid(e.to_string()))?;
     match errors.as_slice() {
         [] => Ok(()),
         [(index, first), ..] if bad_time => {

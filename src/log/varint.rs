@@ -1,4 +1,4 @@
-//! The integers of records: zigzag, then little-endian base 128. One and two bytes are the hot cases.
+//! The integers of records: zigzag, then little-endian base 128. One and two bytes are the common cases.
 
 use super::records::Fault;
 

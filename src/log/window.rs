@@ -1,10 +1,13 @@
 //! A small window over a decompressor, through which the walk reads records of any size.
 
+use super::batch::{BatchHeader, Compression};
 use super::codec::CodecError;
 use super::deflate::Deflater;
 use super::inflate::Inflater;
-use super::records::{Fault, Source};
+use super::records::{Deltas, Fault, RecordError, Seen, walk};
+use super::source::{Parts, Slice, Source, quick};
 use super::varint::{varint, varlong};
+use std::ops::ControlFlow;
 
 /// Bytes of inflated records in memory at once during a walk.
 pub const WINDOW: usize = 64 * 1024;
@@ -137,7 +140,25 @@ impl<F: Feed> Source for Window<F> {
 
     fn since(&self, _: u64) {}
 
+    #[inline(always)]
+    fn quick(&mut self) -> Option<Parts<()>> {
+        let (r, size) = quick(&self.buffer[self.at..self.end])?;
+        self.at += size;
+        Some(Parts { timestamp_delta: r.timestamp_delta, offset_delta: r.offset_delta, key: r.key.map(|_| ()), value: r.value.map(|_| ()) })
+    }
+
     fn finish(&mut self) -> Result<(), Fault> {
         if self.ahead()?.is_empty() { Ok(()) } else { Err(Fault::Trailing) }
+    }
+}
+
+/// Walks all records of a batch through bounded memory and shows each to `visit`, which may stop the walk. `payload`: the bytes after the
+/// header, compressed as it says. A codec that nobody has is [`CodecError::Broken`].
+#[inline]
+pub fn visit(header: &BatchHeader, payload: &[u8], deltas: Deltas, visit: impl FnMut(Seen) -> ControlFlow<()>) -> Result<(), RecordError> {
+    let start = |e: CodecError| RecordError { index: 0, fault: e.into() };
+    match header.compression().ok_or(start(CodecError::Broken))? {
+        Compression::None => walk(&mut Slice::new(payload), header, deltas, visit),
+        codec => walk(&mut Window::new(Inflater::new(codec, payload).map_err(start)?), header, deltas, visit),
     }
 }

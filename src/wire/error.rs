@@ -3,6 +3,8 @@
 //! Which condition becomes which error is decided where the conditions are known; conversions live here, so that no other file holds numbers.
 //! The list is that of Kafka 4.3 (`Errors`), complete.
 
+mod refusals;
+
 use std::fmt;
 
 macro_rules! codes {

@@ -6,7 +6,7 @@
 //!   syncs is in flight, and the next takes everything that waits (group commit).
 //! * A panic in a job ends the process: nobody could say what the disk holds.
 
-mod checkpoints;
+pub mod checkpoints;
 mod sync;
 
 use crate::core::types::{Millis, Offset, TopicId};
@@ -51,7 +51,7 @@ pub enum Job {
     Note(Vec<Noted>),
     /// Write the checkpoint files that changed. From: shards, every few seconds if something changed.
     Checkpoint,
-    /// Write the checkpoint files, then answer; the directory is about to be left. From: the node.
+    /// Bring everything written to the disk, write the checkpoint files, then answer: the directory is about to be left. From: the node.
     Finish(Reply<Result<(), LogError>>),
 }
 
@@ -105,7 +105,9 @@ impl Handle {
 /// Starts the thread of a log directory. `recovery_threads` is `num.recovery.threads.per.data.dir`.
 pub fn start(dir: &Path, recovery_threads: usize) -> Result<Handle, LogError> {
     let (jobs, asked) = crossbeam_channel::unbounded();
+    let shared: Arc<Path> = dir.into();
     let thread = Thread {
+        dir: shared.clone(),
         asked,
         checkpoints: Checkpoints::load(dir)?,
         removals: BTreeMap::new(),
@@ -114,10 +116,11 @@ pub fn start(dir: &Path, recovery_threads: usize) -> Result<Handle, LogError> {
     };
     let spawned = std::thread::Builder::new().name("log-io".into()).spawn(move || thread.run());
     spawned.map_err(|e| LogError::io("start the disk thread of", dir, e))?;
-    Ok(Handle { jobs, dir: dir.into() })
+    Ok(Handle { jobs, dir: shared })
 }
 
 struct Thread {
+    dir: Arc<Path>,
     asked: Receiver<Job>,
     checkpoints: Checkpoints,
     /// What is to be deleted, by time.
@@ -227,7 +230,10 @@ impl Thread {
                     tracing::warn!("cannot write the checkpoint files, trying again later: {e}");
                 }
             }
-            Job::Finish(reply) => reply.send(self.checkpoints.write()),
+            Job::Finish(reply) => {
+                let synced = sync_everything(&self.dir);
+                reply.send(synced.and_then(|()| self.checkpoints.write()));
+            }
         }
     }
 
@@ -267,4 +273,10 @@ fn make_files(dir: &Path, topic: TopicId) -> Result<(), LogError> {
         std::fs::OpenOptions::new().append(true).create(true).open(&path).map_err(|e| LogError::io("create", &path, e))?;
     }
     Ok(())
+}
+
+/// Everything that was written to the directory's file system is on disk when this returns.
+fn sync_everything(dir: &Path) -> Result<(), LogError> {
+    let opened = std::fs::File::open(dir).map_err(|e| LogError::io("open", dir, e))?;
+    rustix::fs::syncfs(opened).map_err(|e| LogError::io("sync", dir, e.into()))
 }

@@ -45,7 +45,7 @@ impl Partition {
                     start
                 });
                 self.touched();
-                self.checkpoint();
+                self.checkpoint(false);
                 self.io.tell(log_io::Job::Checkpoint);
                 self.show_positions();
                 m.reply.send(answer);

@@ -73,7 +73,7 @@ impl Handler<Flush> for Partition {
 impl Handler<Checkpoint> for Partition {
     type Result = ();
     fn handle(&mut self, _: Checkpoint, _: &mut Context<Self>) {
-        self.checkpoint();
+        self.checkpoint(false);
     }
 }
 
@@ -87,7 +87,7 @@ impl Handler<Close> for Partition {
                 tracing::warn!(partition = %self.name(), "the log could not be closed properly, the next start recovers it: {e}");
             }
             self.dirty = true;
-            self.checkpoint();
+            self.checkpoint(true);
         }
         self.state = State::Gone;
         self.refuse_waiting(&AppendRefused::NotLeader(self.role.leadership));
@@ -110,8 +110,9 @@ impl Handler<Delete> for Partition {
 }
 
 impl Partition {
-    /// Hands the directory's thread the positions for the checkpoint files, if they changed since the last time.
-    pub(super) fn checkpoint(&mut self) {
+    /// Hands the directory's thread the positions for the checkpoint files, if they changed since the last time. `last`: everything written
+    /// is brought to the disk before the files are.
+    pub(super) fn checkpoint(&mut self, last: bool) {
         let State::Open(replica) = &mut self.state else { return };
         if !std::mem::take(&mut self.dirty) {
             return;
@@ -120,7 +121,7 @@ impl Partition {
             tracing::warn!(partition = %self.topic, "cannot write the indexes, they are rebuilt when needed: {e}");
         }
         let marks = Marks {
-            recovery_point: replica.log.recovery_point(),
+            recovery_point: if last { replica.log.end() } else { replica.log.recovery_point() },
             high_watermark: replica.high_watermark(),
             log_start: (replica.log.start() > replica.log.first_segment()).then(|| replica.log.start()),
         };

@@ -21,15 +21,17 @@ pub struct Dir {
 
 /// All log directories, and the partitions found in them at start.
 pub struct Disk {
-    /// In the order of `log.dirs`.
+    /// In the order of `log.dirs`; one that holds only the metadata log comes last.
     pub dirs: Vec<Dir>,
+    /// How many of them take partitions.
+    for_partitions: usize,
     found: Mutex<HashMap<(Arc<str>, i32), (usize, Found)>>,
 }
 
 impl Disk {
     /// The directories with what was found in them.
-    pub fn new(dirs: Vec<Dir>, found: HashMap<(Arc<str>, i32), (usize, Found)>) -> Disk {
-        Disk { dirs, found: Mutex::new(found) }
+    pub fn new(dirs: Vec<Dir>, for_partitions: usize, found: HashMap<(Arc<str>, i32), (usize, Found)>) -> Disk {
+        Disk { dirs, for_partitions, found: Mutex::new(found) }
     }
 
     /// The directory of a partition and what is in it: where it was found, else the directory with the fewest partitions. What was found
@@ -40,7 +42,7 @@ impl Disk {
             self.dirs[dir].partitions.fetch_add(1, Relaxed);
             return (dir, Some(found));
         }
-        let dir = (0..self.dirs.len()).min_by_key(|dir| self.dirs[*dir].partitions.load(Relaxed)).unwrap_or(0);
+        let dir = (0..self.for_partitions).min_by_key(|dir| self.dirs[*dir].partitions.load(Relaxed)).unwrap_or(0);
         self.dirs[dir].partitions.fetch_add(1, Relaxed);
         (dir, None)
     }

@@ -28,6 +28,7 @@ pub use image::Image;
 pub use records::{Record, ResourceType};
 pub use replay::Contradiction;
 pub use request::{Answer, Refusal, Request, Why};
+pub use topics::check_name;
 
 use super::chance::Chance;
 use super::types::{Epoch, Offset};

@@ -170,7 +170,7 @@ impl Naive {
     fn judge(&self, b: &ProducerBatch) -> Option<Result<i64, ()>> {
         let numbers = Naive::numbers(b);
         let mine: Vec<_> = self.appended.iter().filter(|(id, ..)| *id == b.producer_id).collect();
-        let Some((_, epoch, last, _)) = mine.last() else { return None };
+        let (_, epoch, last, _) = mine.last()?;
         let recent = mine.iter().rev().take_while(|(_, e, ..)| e == epoch).take(5);
         if let Some((.., base)) = recent.clone().find(|(_, e, n, _)| *e == b.epoch && *n == numbers) {
             return Some(Ok(*base));

@@ -184,7 +184,10 @@ impl Model {
 
     fn retain(&mut self, bytes: i64, high_watermark: i64) {
         self.log.set_config(Arc::new(LogConfig { retention_bytes: bytes, ..config() }));
-        let before: Vec<_> = self.log.segments().map(|s| (s.base, s.size as i64)).collect();
+        let mut before: Vec<_> = self.log.segments().map(|s| (s.base, s.size as i64)).collect();
+        // What lies below the log start goes first.
+        let below = (1..before.len()).take_while(|i| before[*i].0.0 <= self.start).count();
+        before.drain(..below);
         let dropped = self.log.retention(Millis(NOW), Offset(high_watermark)).unwrap();
         remove_files(&self.mem, &dropped).unwrap();
         self.log.set_config(Arc::new(config()));

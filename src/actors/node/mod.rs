@@ -1,0 +1,349 @@
+//! `Node`: the process. Makes the threads and the actors, joins the cluster, and takes everything down again in order.
+//!
+//! * Thread: control, the System's own; the shards have arbiters of their own.
+//! * What ends the process: a lost metadata log, a panic of a singleton, a second signal. Partitions may die and come back.
+
+mod directories;
+mod join;
+mod listen;
+mod scrape;
+
+use super::controller::Controller;
+use super::link::{Link, Registered};
+use super::log_io::Job;
+use super::quorum::store::Store;
+use super::quorum::{CloseLog, Parts, Quorum, snapshot};
+use super::routes::Routes;
+use super::shard::{Disk, Settings, Shard, ShardContext, Shutdown};
+use crate::api::{self, Broker};
+use crate::config::{Config, Rules};
+use crate::core::controller::records::Feature;
+use crate::core::controller::{self as rules, Image};
+use crate::core::quorum::snapshots::SnapshotRule;
+use crate::core::types::BrokerId;
+use crate::http::{self, HttpState};
+use crate::log::dirs::{CleanShutdown, DirLock};
+use crate::log::{Files, Fs, LogConfig, LogError};
+use crate::net::admission::{Admission, Connections};
+use crate::rt::{Tell, clock, port};
+use actix::prelude::*;
+use arc_swap::ArcSwap;
+use std::cell::RefCell;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::time::Duration;
+use understudy_metrics::Families;
+
+/// The level of `metadata.version` that this broker writes (4.3-IV0).
+pub const METADATA_LEVEL: i16 = 30;
+
+/// Why a node cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotStart {
+    /// A log directory.
+    #[error(transparent)]
+    Directory(#[from] directories::BadDirectory),
+    /// The metadata on disk.
+    #[error(transparent)]
+    Metadata(#[from] super::quorum::store::Damaged),
+    /// A log directory's thread.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A listener.
+    #[error("cannot listen on {address}: {source}; is another broker running there? change {key}, or use port 0 for a free one")]
+    Listen {
+        /// Where.
+        address: String,
+        /// The key that says so.
+        key: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// More than one voter, or only one of the roles.
+    #[error(
+        "this version runs alone, as broker and controller: process.roles must be broker,controller and controller.quorum.voters must name \
+         this node only (it names {0})"
+    )]
+    NotAlone(usize),
+    /// The controller refused this broker.
+    #[error("the controller refused this broker: {0}")]
+    Refused(String),
+}
+
+/// Life of the node, as `/ready` and `/live` tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Phase {
+    Starting,
+    Serving,
+    Stopping,
+}
+
+/// Runs a broker until it is told to stop.
+pub fn serve(config: Config) -> ExitCode {
+    let begun = clock::moment();
+    let system = System::new();
+    let outcome = system.block_on(async move {
+        let node = match Node::start(config).await {
+            Ok(node) => node,
+            Err(e) => {
+                tracing::error!("{e}");
+                eprintln!("understudy: {e}");
+                return ExitCode::FAILURE;
+            }
+        };
+        println!("{}", node.ready_line(begun.elapsed()));
+        told_to_stop().await;
+        tokio::spawn(async {
+            told_to_stop().await;
+            tracing::warn!("told to stop again: stopping at once, the next start recovers");
+            std::process::exit(1);
+        });
+        node.stop().await
+    });
+    System::current().stop();
+    outcome
+}
+
+/// SIGTERM or Ctrl-C.
+async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        tracing::error!("signals cannot be caught: only kill -9 will stop this process");
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+/// A running broker.
+struct Node {
+    broker: Arc<Broker>,
+    shards: Vec<Addr<Shard>>,
+    /// The shards' threads live as long as these.
+    _arbiters: Vec<Arbiter>,
+    disk: Arc<Disk>,
+    quorum: Addr<Quorum>,
+    /// The directories are ours as long as these live.
+    _locks: Vec<DirLock>,
+    phase: Arc<AtomicU8>,
+    epoch: i64,
+    kafka: String,
+    http: String,
+}
+
+impl Node {
+    async fn start(config: Config) -> Result<Node, CannotStart> {
+        one_voter(&config)?;
+        let config = Arc::new(config);
+        let node = BrokerId(config.node_id);
+        let metrics = Families::new(&understudy_metrics::Registry::new());
+        let phase = Arc::new(AtomicU8::new(Phase::Starting as u8));
+        metrics.lifecycle.broker_state.set(1);
+
+        let mut prepared = directories::prepare(&config)?;
+        metrics.identity(node.0, &prepared.cluster_id);
+        let files = Files::new(Fs, open_files(&config));
+        let disk = Arc::new(directories::open(&prepared, &config)?);
+        let metadata = prepared.metadata();
+        let clean = metadata.clean.is_some();
+        let (store, image) =
+            Store::open(&files, &metadata.path, &prepared.cluster_id, vec![node], clean, metadata_log(&config), clock::now())?;
+
+        let listeners = listen::bind_all(&config)?;
+        let http = listen::bind_http(&config)?;
+
+        let features = features();
+        let settings = rules::Settings {
+            default_partitions: config.num_partitions,
+            default_replication_factor: config.default_replication_factor as i16,
+            unclean_election: config.unclean_leader_election_enable,
+            features: features.clone(),
+            rules: Arc::new(Rules::new(config.clone())),
+        };
+        let controller = Controller::new(settings, image.clone(), rules::bootstrap(METADATA_LEVEL, &[])).start();
+        let routes = Arc::new(Routes::default());
+        let (shards, arbiters) = start_shards(&config, node, &files, &metrics, &disk, &routes);
+        let level = snapshot::level(&image, METADATA_LEVEL);
+        let published = Arc::new(ArcSwap::from_pointee(Image::empty(&prepared.cluster_id)));
+        let link = Link::new(node, image, published.clone(), shards.clone(), controller.clone()).start();
+        let parts = Parts {
+            node,
+            directory: metadata.id,
+            io: disk.dirs[metadata.index].io.clone(),
+            link: link.clone(),
+            controller: controller.clone(),
+            metrics: metrics.clone(),
+            snapshots: snapshot_rule(&config),
+            level,
+        };
+        let quorum = Quorum::new(store, parts).start();
+
+        let broker = Arc::new(Broker {
+            node,
+            cluster_id: prepared.cluster_id.as_str().into(),
+            config: config.clone(),
+            image: published,
+            routes,
+            link: link.clone(),
+            quorum: quorum.clone(),
+            disk: disk.clone(),
+            features,
+            apis: api::cx::api_metrics(&metrics),
+            metrics: metrics.clone(),
+        });
+        let admission = Arc::new(Admission::new(config.understudy_admitted_bytes_max as usize));
+        let connections = Connections::new();
+        metrics.add_source(scrape::BrokerSource::new(broker.clone(), admission.clone(), connections.clone()));
+        let http_address = http.as_ref().map(|(address, _)| address.clone()).unwrap_or_default();
+        if let Some((_, listener)) = http {
+            start_http(listener, &metrics, &phase);
+        }
+
+        let epoch = join::join(&broker, &controller, listen::advertised(&config, &listeners), prepared.directory_ids()).await?;
+        link.tell(Registered { epoch: epoch.0 });
+        directories::set_strays_aside(&disk);
+        let kafka = listeners.first().map(|listener| listener.address.clone()).unwrap_or_default();
+        for listener in listeners {
+            listen::accept_everywhere(&arbiters, &broker, &admission, &connections, listener);
+        }
+        phase.store(Phase::Serving as u8, Relaxed);
+        metrics.lifecycle.broker_state.set(3);
+        let locks = std::mem::take(&mut prepared.locks);
+        Ok(Node { broker, shards, _arbiters: arbiters, disk, quorum, _locks: locks, phase, epoch: epoch.0, kafka, http: http_address })
+    }
+
+    /// What a script waits for.
+    fn ready_line(&self, took: Duration) -> String {
+        let Node { broker, kafka, http, .. } = self;
+        let http = if http.is_empty() { "off" } else { http };
+        format!("ready kafka={kafka} http={http} node={} cluster={} in {} ms", broker.node.0, broker.cluster_id, took.as_millis())
+    }
+
+    /// Takes everything down so that the next start can trust the files.
+    async fn stop(self) -> ExitCode {
+        self.phase.store(Phase::Stopping as u8, Relaxed);
+        self.broker.metrics.lifecycle.broker_state.set(6);
+        tracing::info!("stopping");
+        for shard in &self.shards {
+            let (reply, answer) = port();
+            shard.tell(Shutdown { reply });
+            let _ = answer.await;
+        }
+        let (reply, answer) = port();
+        self.quorum.tell(CloseLog { reply });
+        let _ = answer.await;
+        let mut code = ExitCode::SUCCESS;
+        for dir in &self.disk.dirs {
+            if let Err(e) = finish(dir, self.epoch).await {
+                tracing::error!(dir = %dir.io.dir.display(), "the directory could not be left in order, the next start recovers it: {e}");
+                code = ExitCode::FAILURE;
+            }
+        }
+        tracing::info!("stopped");
+        code
+    }
+}
+
+/// Everything written goes to the disk, then the checkpoints, and last the marker that says so.
+async fn finish(dir: &super::shard::Dir, epoch: i64) -> Result<(), LogError> {
+    let (reply, answer) = port();
+    dir.io.tell(Job::Finish(reply));
+    answer.await.map_err(|gone| LogError::io("close", &dir.io.dir, std::io::Error::other(gone)))??;
+    CleanShutdown::new(epoch).write(&Fs, &dir.io.dir)
+}
+
+/// This version runs the metadata quorum alone.
+fn one_voter(config: &Config) -> Result<(), CannotStart> {
+    let voters = &config.endpoints.voters;
+    let alone = voters.is_empty() || voters.len() == 1 && voters[0].id == config.node_id;
+    match alone && config.is_broker() && config.is_controller() {
+        true => Ok(()),
+        false => Err(CannotStart::NotAlone(voters.len())),
+    }
+}
+
+/// The feature levels that this broker can run at. What is listed with a highest level of 0 exists by name only.
+fn features() -> Vec<Feature> {
+    let rows = [("metadata.version", 7, METADATA_LEVEL), ("group.version", 0, 0), ("transaction.version", 0, 0), ("kraft.version", 0, 0)];
+    rows.into_iter().map(|(name, min, max)| Feature { name: name.into(), min, max }).collect()
+}
+
+/// How many files may stay open: as configured, else most of what the system allows.
+fn open_files(config: &Config) -> usize {
+    match config.understudy_open_files_max {
+        0 => {
+            let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+            let allowed = limit.current.unwrap_or(u64::MAX).min(1 << 20) as usize;
+            crate::log::files::DEFAULT_OPEN_FILES.min(allowed / 2)
+        }
+        configured => configured as usize,
+    }
+}
+
+fn metadata_log(config: &Config) -> LogConfig {
+    LogConfig {
+        segment_bytes: config.metadata_log_segment_bytes as u64,
+        segment_ms: config.metadata_log_segment_ms,
+        delete: false,
+        ..LogConfig::default()
+    }
+}
+
+fn snapshot_rule(config: &Config) -> SnapshotRule {
+    let bytes = config.metadata_log_max_record_bytes_between_snapshots as u64;
+    SnapshotRule::new(bytes, config.metadata_log_max_snapshot_interval_ms, clock::now())
+}
+
+/// One data thread for two cores, unless configured: a hop between threads costs more than anything a request does.
+fn shard_count(config: &Config) -> usize {
+    match config.understudy_shards {
+        0 => std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1)),
+        configured => configured as usize,
+    }
+}
+
+fn start_shards(
+    config: &Arc<Config>,
+    node: BrokerId,
+    files: &Files<Fs>,
+    metrics: &Families,
+    disk: &Arc<Disk>,
+    routes: &Arc<Routes>,
+) -> (Vec<Addr<Shard>>, Vec<Arbiter>) {
+    let shards = shard_count(config);
+    let start = |index| {
+        let arbiter = Arbiter::new();
+        let (config, files, metrics, disk, routes) = (config.clone(), files.clone(), metrics.clone(), disk.clone(), routes.clone());
+        let shard = Shard::start_in_arbiter(&arbiter.handle(), move |_| {
+            let context = ShardContext { node, files, metrics, dirty: RefCell::default() };
+            Shard::new(index, shards, context, disk, routes, Settings::new(node, config))
+        });
+        (shard, arbiter)
+    };
+    (0..shards).map(start).unzip()
+}
+
+fn start_http(listener: std::net::TcpListener, metrics: &Families, phase: &Arc<AtomicU8>) {
+    let (scraped, phase) = (metrics.clone(), phase.clone());
+    let ready = move || match phase.load(Relaxed) {
+        at if at == Phase::Serving as u8 => Ok(()),
+        at if at == Phase::Stopping as u8 => Err("stopping".to_owned()),
+        _ => Err("starting: the metadata log is being read, or this broker is not yet registered".to_owned()),
+    };
+    let state = HttpState {
+        metrics: Box::new(move |profiles| scraped.render(profiles, clock::now().0)),
+        // Singletons end the process when they die, so a process that answers here lives.
+        live: Box::new(|| Ok(())),
+        ready: Box::new(ready),
+    };
+    match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => {
+            actix::spawn(http::serve(listener, Arc::new(state)));
+        }
+        Err(e) => tracing::error!("no metrics: {e}"),
+    }
+}
