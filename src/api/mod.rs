@@ -8,6 +8,8 @@ mod ask;
 pub mod cx;
 mod dispatch;
 mod nodes;
+mod errors;
+mod partitions;
 pub mod response;
 mod settings;
 mod terms;
@@ -99,6 +101,10 @@ apis! {
     create_topics: CreateTopicsRequest,
     delete_topics: DeleteTopicsRequest,
     describe_cluster: DescribeClusterRequest,
+    list_offsets: ListOffsetsRequest,
+    api_versions: ApiVersionsRequest,
+    init_producer_id: InitProducerIdRequest,
+    offset_for_leader_epoch: OffsetForLeaderEpochRequest,
 }
 
 /// The row of a key.
