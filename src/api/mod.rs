@@ -103,7 +103,9 @@ apis! {
     delete_topics: DeleteTopicsRequest,
     init_producer_id: InitProducerIdRequest,
     offset_for_leader_epoch: OffsetForLeaderEpochRequest,
+    create_partitions: CreatePartitionsRequest,
     describe_cluster: DescribeClusterRequest,
+    describe_topic_partitions: DescribeTopicPartitionsRequest,
 }
 
 /// The row of a key.
