@@ -95,16 +95,15 @@ macro_rules! apis {
 
 apis! {
     produce: ProduceRequest,
+    list_offsets: ListOffsetsRequest,
     metadata: MetadataRequest,
     find_coordinator: FindCoordinatorRequest,
     api_versions: ApiVersionsRequest,
     create_topics: CreateTopicsRequest,
     delete_topics: DeleteTopicsRequest,
-    describe_cluster: DescribeClusterRequest,
-    list_offsets: ListOffsetsRequest,
-    api_versions: ApiVersionsRequest,
     init_producer_id: InitProducerIdRequest,
     offset_for_leader_epoch: OffsetForLeaderEpochRequest,
+    describe_cluster: DescribeClusterRequest,
 }
 
 /// The row of a key.
