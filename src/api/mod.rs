@@ -7,8 +7,8 @@
 mod ask;
 pub mod cx;
 mod dispatch;
-mod nodes;
 mod errors;
+mod nodes;
 mod partitions;
 pub mod response;
 mod settings;
