@@ -7,8 +7,8 @@
 mod ask;
 pub mod cx;
 mod dispatch;
-mod nodes;
 mod errors;
+mod nodes;
 mod partitions;
 pub mod response;
 mod terms;
@@ -94,8 +94,9 @@ macro_rules! apis {
 
 apis! {
     produce: ProduceRequest,
-    metadata: MetadataRequest,
+    fetch: FetchRequest,
     list_offsets: ListOffsetsRequest,
+    metadata: MetadataRequest,
     api_versions: ApiVersionsRequest,
     init_producer_id: InitProducerIdRequest,
     offset_for_leader_epoch: OffsetForLeaderEpochRequest,

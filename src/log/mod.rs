@@ -26,8 +26,6 @@ pub mod sync;
 mod tear;
 #[cfg(test)]
 pub(crate) mod testkit;
-#[cfg(test)]
-mod tests;
 mod timestamps;
 mod truncate;
 pub mod validate;
