@@ -11,6 +11,7 @@ mod errors;
 mod nodes;
 mod partitions;
 pub mod response;
+mod settings;
 mod terms;
 #[cfg(test)]
 mod testkit;
@@ -97,9 +98,15 @@ apis! {
     fetch: FetchRequest,
     list_offsets: ListOffsetsRequest,
     metadata: MetadataRequest,
+    list_offsets: ListOffsetsRequest,
+    metadata: MetadataRequest,
+    find_coordinator: FindCoordinatorRequest,
     api_versions: ApiVersionsRequest,
+    create_topics: CreateTopicsRequest,
+    delete_topics: DeleteTopicsRequest,
     init_producer_id: InitProducerIdRequest,
     offset_for_leader_epoch: OffsetForLeaderEpochRequest,
+    describe_cluster: DescribeClusterRequest,
 }
 
 /// The row of a key.
