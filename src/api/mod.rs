@@ -98,8 +98,6 @@ apis! {
     fetch: FetchRequest,
     list_offsets: ListOffsetsRequest,
     metadata: MetadataRequest,
-    list_offsets: ListOffsetsRequest,
-    metadata: MetadataRequest,
     find_coordinator: FindCoordinatorRequest,
     api_versions: ApiVersionsRequest,
     create_topics: CreateTopicsRequest,
