@@ -26,6 +26,8 @@ pub mod sync;
 mod tear;
 #[cfg(test)]
 pub(crate) mod testkit;
+#[cfg(test)]
+mod tests;
 mod timestamps;
 mod truncate;
 pub mod validate;
