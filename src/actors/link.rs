@@ -7,6 +7,7 @@
 
 use super::controller::{Controller, Decide, NotActive};
 use super::shard::{Apply, Shard};
+use crate::core::controller::records::ResourceType;
 use crate::core::controller::request::{Answer, ProducerIdBlock, Refusal, Request};
 use crate::core::controller::{Delta, Image, Record};
 use crate::core::types::{BrokerId, Epoch, Offset};
@@ -23,6 +24,8 @@ pub struct Link {
     published: Arc<ArcSwap<Image>>,
     shards: Vec<Addr<Shard>>,
     controller: Addr<Controller>,
+    /// Told when the broker's dynamic settings change.
+    reconfigured: Box<dyn Fn(&Image)>,
     /// Images that some shard has not applied yet, oldest first.
     applying: VecDeque<Applying>,
     broker_epoch: i64,
@@ -110,13 +113,15 @@ pub struct GotProducerIds {
 }
 
 impl Link {
-    /// A link that starts from the image in the log, which no shard knows yet.
+    /// A link that starts from the image in the log, which no shard knows yet. `reconfigured` is called when the broker's dynamic settings
+    /// may have changed, before the image is published.
     pub fn new(
         node: BrokerId,
         image: Image,
         published: Arc<ArcSwap<Image>>,
         shards: Vec<Addr<Shard>>,
         controller: Addr<Controller>,
+        reconfigured: Box<dyn Fn(&Image)>,
     ) -> Link {
         Link {
             node,
@@ -124,6 +129,7 @@ impl Link {
             published,
             shards,
             controller,
+            reconfigured,
             applying: VecDeque::new(),
             broker_epoch: -1,
             ids: ProducerIdBlock { first: 0, count: 0 },
@@ -133,6 +139,9 @@ impl Link {
 
     /// Tells every shard what changed; the image is published when all have answered.
     fn spread(&mut self, delta: Delta, ctx: &mut Context<Self>) {
+        if delta.configs.iter().any(|resource| resource.kind == ResourceType::Broker) {
+            (self.reconfigured)(&self.image);
+        }
         let (image, delta) = (Arc::new(self.image.clone()), Arc::new(delta));
         let offset = image.offset();
         self.applying.push_back(Applying { image: image.clone(), missing: self.shards.len() });

@@ -13,7 +13,8 @@ use crate::wire::error::ErrorCode;
 use actix::Addr;
 use arc_swap::{ArcSwap, Guard};
 use std::cell::Cell;
-use std::net::{IpAddr, SocketAddr};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::Arc;
 use understudy_metrics::{ApiMetrics, Families};
@@ -26,6 +27,8 @@ pub struct Broker {
     pub cluster_id: Arc<str>,
     /// Static configuration.
     pub config: Arc<Config>,
+    /// Configuration with the dynamic settings of the metadata over it.
+    pub current: Arc<ArcSwap<Current>>,
     /// The newest metadata that this broker has applied.
     pub image: Arc<ArcSwap<Image>>,
     /// Partitions hosted here.
@@ -42,6 +45,27 @@ pub struct Broker {
     pub metrics: Families,
     /// Metric handles by API key, from [`api_metrics`].
     pub apis: Vec<Option<Arc<ApiMetrics>>>,
+}
+
+/// The broker's configuration as it is now.
+#[derive(Debug)]
+pub struct Current {
+    /// All keys.
+    pub config: Config,
+    /// `max.connections.per.ip.overrides`, resolved. Names that resolve to nothing limit nobody.
+    pub per_address: HashMap<IpAddr, i32>,
+}
+
+impl Current {
+    /// Resolves what is named in `config`.
+    pub fn new(config: Config) -> Current {
+        let named = config.connection_limits().unwrap_or_default();
+        let resolved = named.iter().flat_map(|(host, limit)| {
+            let addresses = (host.as_str(), 0).to_socket_addrs().into_iter().flatten();
+            addresses.map(|address| (address.ip(), *limit))
+        });
+        Current { per_address: resolved.collect(), config }
+    }
 }
 
 /// Who is at the other end of a connection.
@@ -111,9 +135,11 @@ impl Call {
 }
 
 impl Broker {
-    /// `max.connections` and `max.connections.per.ip` as they are now for that address.
-    pub fn connection_limits(&self, _from: IpAddr) -> (usize, usize) {
-        (self.config.max_connections as usize, self.config.max_connections_per_ip as usize)
+    /// `max.connections` and `max.connections.per.ip` (with its overrides) as they are now for that address.
+    pub fn connection_limits(&self, from: IpAddr) -> (usize, usize) {
+        let current = self.current.load();
+        let own = current.per_address.get(&from).copied();
+        (current.config.max_connections as usize, own.unwrap_or(current.config.max_connections_per_ip) as usize)
     }
 
     /// The metrics of an API of the table.

@@ -7,10 +7,11 @@
 mod ask;
 pub mod cx;
 mod dispatch;
-mod nodes;
 mod errors;
+mod nodes;
 mod partitions;
 pub mod response;
+mod settings;
 mod terms;
 #[cfg(test)]
 mod testkit;
@@ -94,11 +95,15 @@ macro_rules! apis {
 
 apis! {
     produce: ProduceRequest,
-    metadata: MetadataRequest,
     list_offsets: ListOffsetsRequest,
+    metadata: MetadataRequest,
+    find_coordinator: FindCoordinatorRequest,
     api_versions: ApiVersionsRequest,
+    create_topics: CreateTopicsRequest,
+    delete_topics: DeleteTopicsRequest,
     init_producer_id: InitProducerIdRequest,
     offset_for_leader_epoch: OffsetForLeaderEpochRequest,
+    describe_cluster: DescribeClusterRequest,
 }
 
 /// The row of a key.

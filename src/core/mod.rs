@@ -6,6 +6,7 @@ pub mod chance;
 pub mod controller;
 pub mod election;
 pub mod epochs;
+pub mod fetch_session;
 pub mod placement;
 pub mod producer;
 pub mod purgatory;

@@ -14,7 +14,8 @@ use super::log_io::Job;
 use super::quorum::store::Store;
 use super::quorum::{CloseLog, Parts, Quorum, snapshot};
 use super::routes::Routes;
-use super::shard::{Disk, Settings, Shard, ShardContext, Shutdown};
+use super::shard::{self, Disk, Settings, Shard, ShardContext, Shutdown};
+use crate::api::cx::Current;
 use crate::api::{self, Broker};
 use crate::config::{Config, Rules};
 use crate::core::controller::records::Feature;
@@ -28,7 +29,7 @@ use crate::net::admission::{Admission, Connections};
 use crate::rt::{Tell, clock, port};
 use actix::prelude::*;
 use arc_swap::ArcSwap;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -169,7 +170,10 @@ impl Node {
         let (shards, arbiters) = start_shards(&config, node, &files, &metrics, &disk, &routes);
         let level = snapshot::level(&image, METADATA_LEVEL);
         let published = Arc::new(ArcSwap::from_pointee(Image::empty(&prepared.cluster_id)));
-        let link = Link::new(node, image, published.clone(), shards.clone(), controller.clone()).start();
+        let current = Arc::new(ArcSwap::from_pointee(Current::new((*config).clone())));
+        let (fixed, publish) = (config.clone(), current.clone());
+        let reconfigured = Box::new(move |image: &Image| publish.store(Arc::new(Current::new(shard::current(&fixed, image, node)))));
+        let link = Link::new(node, image, published.clone(), shards.clone(), controller.clone(), reconfigured).start();
         let parts = Parts {
             node,
             directory: metadata.id,
@@ -186,6 +190,7 @@ impl Node {
             node,
             cluster_id: prepared.cluster_id.as_str().into(),
             config: config.clone(),
+            current,
             image: published,
             routes,
             link: link.clone(),
@@ -228,17 +233,18 @@ impl Node {
         self.phase.store(Phase::Stopping as u8, Relaxed);
         self.broker.metrics.lifecycle.broker_state.set(6);
         tracing::info!("stopping");
+        let mut clean = true;
         for shard in &self.shards {
             let (reply, answer) = port();
             shard.tell(Shutdown { reply });
-            let _ = answer.await;
+            clean &= answer.await.unwrap_or(false);
         }
         let (reply, answer) = port();
         self.quorum.tell(CloseLog { reply });
         let _ = answer.await;
         let mut code = ExitCode::SUCCESS;
         for dir in &self.disk.dirs {
-            if let Err(e) = finish(dir, self.epoch).await {
+            if let Err(e) = finish(dir, clean.then_some(self.epoch)).await {
                 tracing::error!(dir = %dir.io.dir.display(), "the directory could not be left in order, the next start recovers it: {e}");
                 code = ExitCode::FAILURE;
             }
@@ -248,12 +254,13 @@ impl Node {
     }
 }
 
-/// Everything written goes to the disk, then the checkpoints, and last the marker that says so.
-async fn finish(dir: &super::shard::Dir, epoch: i64) -> Result<(), LogError> {
+/// Everything written goes to the disk, then the checkpoints, and last the marker that says so; without an epoch there is no marker, and
+/// the next start recovers.
+async fn finish(dir: &super::shard::Dir, epoch: Option<i64>) -> Result<(), LogError> {
     let (reply, answer) = port();
     dir.io.tell(Job::Finish(reply));
     answer.await.map_err(|gone| LogError::io("close", &dir.io.dir, std::io::Error::other(gone)))??;
-    CleanShutdown::new(epoch).write(&Fs, &dir.io.dir)
+    epoch.map_or(Ok(()), |epoch| CleanShutdown::new(epoch).write(&Fs, &dir.io.dir))
 }
 
 /// This version runs the metadata quorum alone.
@@ -319,7 +326,7 @@ fn start_shards(
         let arbiter = Arbiter::new();
         let (config, files, metrics, disk, routes) = (config.clone(), files.clone(), metrics.clone(), disk.clone(), routes.clone());
         let shard = Shard::start_in_arbiter(&arbiter.handle(), move |_| {
-            let context = ShardContext { node, files, metrics, dirty: RefCell::default() };
+            let context = ShardContext { node, files, metrics, dirty: RefCell::default(), disk_logged: Cell::new(None) };
             Shard::new(index, shards, context, disk, routes, Settings::new(node, config))
         });
         (shard, arbiter)

@@ -321,8 +321,8 @@ pub struct Checkpoint;
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Close {
-    /// Answered when the log is closed.
-    pub reply: Reply<()>,
+    /// Answered when the log is closed: whether its files can be trusted at the next start.
+    pub reply: Reply<bool>,
 }
 
 /// The replica is no longer wanted here: answer all that wait and delete the files. From: the shard. Lost: the directory stays, and is

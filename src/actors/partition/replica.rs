@@ -7,12 +7,13 @@ use super::messages::*;
 use crate::core::epochs::EpochCache;
 use crate::core::producer::{ProducerBatch, Producers, Verdict};
 use crate::core::replica::Leader;
-use crate::core::types::{Acks, BrokerId, Epoch, Isolation, Millis, Offset, Reader};
+use crate::core::types::{Acks, BrokerId, Epoch, Id, Isolation, Millis, Offset, Reader, TopicId};
 use crate::log::batch::BatchHeader;
+use crate::log::dirs::{self, DirName, marked_dir_name};
 use crate::log::storage::Storage;
 use crate::log::validate::{self, Origin};
 use crate::log::{Files, Log, LogError, OpenHints, ReadError, SegmentFiles, SyncTarget, checkpoint};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A replica that is open.
@@ -78,6 +79,13 @@ impl<S: Storage> Replica<S> {
     pub fn open(place: Place<S>, role: Role, config: &PartitionConfig, now: Millis) -> Result<Replica<S>, LogError> {
         let Place { files, dir, at, found } = place;
         let empty = Log::create(&files, dir.clone(), at.topic, Offset(0), config.log.clone());
+        let found = match found {
+            Some(_) if is_of_another_topic(&files, &dir, at.topic)? => {
+                set_aside(&files, &dir)?;
+                None
+            }
+            found => found,
+        };
         let Some(found) = found else {
             return Ok(Replica {
                 files,
@@ -108,7 +116,10 @@ impl<S: Storage> Replica<S> {
             tracing::warn!(segment = %cut.path.display(), position = cut.position, bytes = cut.bytes, "the log was cut at its first bad batch: {}", cut.why);
         }
         crate::log::remove_files(files.storage(), &opened.dropped)?;
-        let log = opened.log;
+        let mut log = opened.log;
+        if log.topic_id().is_zero() {
+            log.adopt_topic_id(at.topic)?;
+        }
         epochs.truncate_to(log.end());
         epochs.advance_start(log.start());
         Ok(Replica { files, log, epochs, producers, leader: None, role, snapshot_at })
@@ -353,6 +364,21 @@ impl<S: Storage> Replica<S> {
             segments: self.log.segment_count(),
         }
     }
+}
+
+/// Whether the directory belongs to an earlier topic of the same name, deleted while this broker was down.
+fn is_of_another_topic<S: Storage>(files: &Files<S>, dir: &Path, topic: TopicId) -> Result<bool, LogError> {
+    let found = dirs::read_partition_metadata(files.storage(), dir)?;
+    Ok(found.is_some_and(|found| !found.is_zero() && found != topic))
+}
+
+/// Gives the directory of an earlier topic another name, so that it is in nobody's way and nothing is lost.
+fn set_aside<S: Storage>(files: &Files<S>, dir: &Path) -> Result<(), LogError> {
+    let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let DirName::Log(topic, partition) = DirName::parse(&name) else { return Ok(()) };
+    let aside = dir.with_file_name(marked_dir_name(&topic, partition, Id(uuid::Uuid::new_v4().as_u128()), "stray"));
+    tracing::warn!(dir = %dir.display(), "belongs to an earlier topic of this name: set aside as {}; delete it if nobody misses it", aside.display());
+    files.storage().rename(dir, &aside).map_err(|e| LogError::io("rename", dir, e))
 }
 
 /// The newest snapshot that can be read, and the producers in it.

@@ -62,11 +62,12 @@ impl Partition {
         let InLog { appended, end, bytes, records, rolled, flush } = match outcome {
             Ok(in_log) => in_log,
             Err(refused) => {
-                if let AppendRefused::Storage(why) = &refused
-                    && replica.log.is_broken()
-                {
-                    let why = why.clone();
-                    self.disk_failed(why);
+                if let AppendRefused::Storage(why) = &refused {
+                    if replica.log.is_broken() {
+                        self.disk_failed(why.clone());
+                    } else {
+                        self.shard.log_disk_refusal(&self.name(), why);
+                    }
                 }
                 return m.reply.send(Err(refused));
             }

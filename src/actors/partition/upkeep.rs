@@ -1,6 +1,7 @@
 //! What the shard tells a partition: a new role, the time, checkpoints, the end.
 
 use super::messages::*;
+use super::replica::Found;
 use super::{Partition, State};
 use crate::actors::log_io::{Job, Marks, Noted};
 use crate::core::types::{Id, Millis};
@@ -34,9 +35,7 @@ impl Handler<Tick> for Partition {
     type Result = ();
     /// Retention, expired producers, `flush.ms`.
     fn handle(&mut self, m: Tick, ctx: &mut Context<Self>) {
-        if let State::Closed(Some(found)) = self.state
-            && found.clean
-        {
+        if let State::Closed(Some(_)) = self.state {
             self.open(ctx);
         }
         let State::Open(replica) = &mut self.state else { return };
@@ -80,18 +79,21 @@ impl Handler<Checkpoint> for Partition {
 impl Handler<Close> for Partition {
     type Result = ();
     fn handle(&mut self, m: Close, ctx: &mut Context<Self>) {
+        // A log that was never opened is as the last run left it; one that is still being recovered, or broken, must be recovered again.
+        let mut clean = matches!(self.state, State::Closed(None) | State::Closed(Some(Found { clean: true, .. })));
         if let State::Open(replica) = &mut self.state {
             let end = replica.log.end();
             replica.snapshot_producers(end);
-            if let Err(e) = replica.log.close() {
-                tracing::warn!(partition = %self.name(), "the log could not be closed properly, the next start recovers it: {e}");
+            match replica.log.close() {
+                Ok(()) => clean = !replica.log.is_broken(),
+                Err(e) => tracing::warn!(partition = %self.name(), "the log could not be closed properly, the next start recovers it: {e}"),
             }
             self.dirty = true;
             self.checkpoint(true);
         }
         self.state = State::Gone;
         self.refuse_waiting(&AppendRefused::NotLeader(self.role.leadership));
-        m.reply.send(());
+        m.reply.send(clean);
         ctx.stop();
     }
 }

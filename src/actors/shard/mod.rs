@@ -8,7 +8,7 @@ mod disk;
 mod settings;
 
 pub use disk::{Dir, Disk};
-pub use settings::Settings;
+pub use settings::{Settings, current};
 
 use super::log_io::{Job, NewPartition};
 use super::partition::messages::{Assign, Checkpoint, Close, Delete, Flush, Leadership, Role, Tick};
@@ -22,7 +22,7 @@ use crate::log::storage::Fs;
 use crate::rt::{DeathWatch, Died, Reply, Tell, clock, port};
 use actix::prelude::*;
 use rustc_hash::{FxHashMap, FxHasher};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -49,6 +49,21 @@ pub struct ShardContext {
     pub metrics: Families,
     /// Partitions whose positions changed since the last checkpoint.
     pub dirty: RefCell<Vec<TopicPartition>>,
+    /// When a refusal of the disk was last logged.
+    pub disk_logged: Cell<Option<clock::Moment>>,
+}
+
+/// Refusals of the disk are logged at most once in this time; a full disk refuses every append.
+const DISK_LOG_INTERVAL: Duration = Duration::from_secs(10);
+
+impl ShardContext {
+    /// Logs that the disk refused an append, unless that was said a moment ago.
+    pub fn log_disk_refusal(&self, partition: &str, why: &str) {
+        if self.disk_logged.get().is_none_or(|at| at.elapsed() >= DISK_LOG_INTERVAL) {
+            self.disk_logged.set(Some(clock::moment()));
+            tracing::error!(partition, "the disk refuses appends, reads and deletes go on: {why}");
+        }
+    }
 }
 
 /// A child of a shard.
@@ -104,8 +119,8 @@ pub struct Apply {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Shutdown {
-    /// Answered when all are closed.
-    pub reply: Reply<()>,
+    /// Answered when all are closed: whether the files of all of them can be trusted at the next start.
+    pub reply: Reply<bool>,
 }
 
 impl Shard {
@@ -328,11 +343,12 @@ impl Handler<Shutdown> for Shard {
             })
             .collect();
         actix::spawn(async move {
+            let mut clean = true;
             for answer in answers {
-                // One that died meanwhile has nothing left to close.
-                let _ = answer.await;
+                // One that died meanwhile left its files as they were.
+                clean &= answer.await.unwrap_or(false);
             }
-            m.reply.send(());
+            m.reply.send(clean);
         });
     }
 }
