@@ -105,7 +105,6 @@ apis! {
     delete_topics: DeleteTopicsRequest,
     init_producer_id: InitProducerIdRequest,
     offset_for_leader_epoch: OffsetForLeaderEpochRequest,
-    describe_cluster: DescribeClusterRequest,
     describe_configs: DescribeConfigsRequest,
     alter_configs: AlterConfigsRequest,
     create_partitions: CreatePartitionsRequest,
