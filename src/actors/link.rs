@@ -7,8 +7,8 @@
 
 use super::controller::{Controller, Decide, NotActive};
 use super::shard::{Apply, Shard};
-use crate::core::controller::request::{Answer, ProducerIdBlock, Refusal, Request};
 use crate::core::controller::records::ResourceType;
+use crate::core::controller::request::{Answer, ProducerIdBlock, Refusal, Request};
 use crate::core::controller::{Delta, Image, Record};
 use crate::core::types::{BrokerId, Epoch, Offset};
 use crate::rt::{Gone, Reply, Tell};

@@ -96,6 +96,7 @@ macro_rules! apis {
 
 apis! {
     produce: ProduceRequest,
+    fetch: FetchRequest,
     list_offsets: ListOffsetsRequest,
     metadata: MetadataRequest,
     offset_commit: OffsetCommitRequest,

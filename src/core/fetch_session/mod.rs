@@ -215,8 +215,7 @@ impl Sessions {
     ) -> Result<(Context, Vec<Wanted>), Refused> {
         if matches!(ask.epoch, 0 | -1) {
             self.close(ask.session);
-            let context =
-                if ask.epoch == 0 { Context::Full { by_id: ask.by_id, follower: ask.follower } } else { Context::Sessionless };
+            let context = if ask.epoch == 0 { Context::Full { by_id: ask.by_id, follower: ask.follower } } else { Context::Sessionless };
             return Ok((context, wanted));
         }
         let session = self.sessions.get_mut(&ask.session).ok_or(Refused::UnknownSession)?;

@@ -161,11 +161,13 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let keys = || vec(0u8..12, 0..6).prop_map(|mut keys| {
-        let mut seen = BTreeSet::new();
-        keys.retain(|key| seen.insert(*key));
-        keys
-    });
+    let keys = || {
+        vec(0u8..12, 0..6).prop_map(|mut keys| {
+            let mut seen = BTreeSet::new();
+            keys.retain(|key| seen.insert(*key));
+            keys
+        })
+    };
     prop_oneof![
         3 => (any::<bool>(), keys()).prop_map(|(follower, keys)| Step::Full { follower, keys }),
         8 => (0usize..6, prop::bool::weighted(0.1), keys(), 0i64..9, keys(), vec((any::<bool>(), prop::bool::weighted(0.2), 0i64..3), 12))
