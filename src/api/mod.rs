@@ -102,9 +102,13 @@ apis! {
     api_versions: ApiVersionsRequest,
     create_topics: CreateTopicsRequest,
     delete_topics: DeleteTopicsRequest,
+    delete_records: DeleteRecordsRequest,
     init_producer_id: InitProducerIdRequest,
     offset_for_leader_epoch: OffsetForLeaderEpochRequest,
+    alter_replica_log_dirs: AlterReplicaLogDirsRequest,
+    describe_log_dirs: DescribeLogDirsRequest,
     describe_cluster: DescribeClusterRequest,
+    describe_producers: DescribeProducersRequest,
 }
 
 /// The row of a key.
