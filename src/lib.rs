@@ -9,6 +9,8 @@ pub mod http;
 pub mod log;
 pub mod net;
 pub mod rt;
+#[cfg(test)]
+mod tidy;
 pub mod wire;
 
 pub use actors::node::serve;

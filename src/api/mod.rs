@@ -10,6 +10,7 @@ mod dispatch;
 mod errors;
 mod nodes;
 mod partitions;
+mod resources;
 pub mod response;
 mod settings;
 mod terms;
@@ -109,6 +110,13 @@ apis! {
     describe_log_dirs: DescribeLogDirsRequest,
     describe_cluster: DescribeClusterRequest,
     describe_producers: DescribeProducersRequest,
+    describe_configs: DescribeConfigsRequest,
+    alter_configs: AlterConfigsRequest,
+    create_partitions: CreatePartitionsRequest,
+    incremental_alter_configs: IncrementalAlterConfigsRequest,
+    describe_cluster: DescribeClusterRequest,
+    list_config_resources: ListConfigResourcesRequest,
+    describe_topic_partitions: DescribeTopicPartitionsRequest,
 }
 
 /// The row of a key.
