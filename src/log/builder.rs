@@ -1,7 +1,7 @@
 //! The broker's own batches: control records, coordinators' records, metadata records.
 
 use super::batch::{BatchHeader, CONTROL_BIT, HEADER_SIZE, LENGTH_OVERHEAD, TRANSACTIONAL_BIT};
-use super::records;
+use super::varint::{put_varint, varint_size};
 use crate::core::types::{Epoch, Millis, Offset};
 
 /// Writes one uncompressed batch of the broker's own: control records, coordinators' records, metadata records. For batches of bounded
@@ -56,7 +56,7 @@ impl BatchBuilder {
         self.header.last_offset_delta += 1;
         self.header.count += 1;
         self.header.max_timestamp = self.header.max_timestamp.max(Millis(self.header.base_timestamp.0.saturating_add(delta)));
-        records::put_record(&mut self.bytes, delta, self.header.last_offset_delta, key, value);
+        put_record(&mut self.bytes, delta, self.header.last_offset_delta, key, value);
     }
 
     /// Number of records.
@@ -79,4 +79,24 @@ impl BatchBuilder {
         self.bytes[..HEADER_SIZE].copy_from_slice(&self.header.encode());
         Some(self.bytes)
     }
+}
+
+/// Appends one record without headers.
+fn put_record(out: &mut Vec<u8>, timestamp_delta: i64, offset_delta: i32, key: Option<&[u8]>, value: Option<&[u8]>) {
+    let field = |f: Option<&[u8]>| f.map_or(1, |b| varint_size(b.len() as i64) + b.len());
+    let length = 1 + varint_size(timestamp_delta) + varint_size(offset_delta.into()) + field(key) + field(value) + 1;
+    put_varint(out, length as i64);
+    out.push(0);
+    put_varint(out, timestamp_delta);
+    put_varint(out, offset_delta.into());
+    for field in [key, value] {
+        match field {
+            None => put_varint(out, -1),
+            Some(bytes) => {
+                put_varint(out, bytes.len() as i64);
+                out.extend_from_slice(bytes);
+            }
+        }
+    }
+    put_varint(out, 0);
 }

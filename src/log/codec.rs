@@ -87,3 +87,33 @@ impl Codec {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::testkit::{self, HOWS, How, Rec};
+
+    #[test]
+    fn compressed_data_must_be_whole_and_end_where_the_batch_does() {
+        let records: Vec<Rec> = (0..300).map(|i| Rec::new(i, 0, Some(b"key"), Some(&i.to_be_bytes()))).collect();
+        let plain = testkit::write(&records);
+        for how in HOWS.into_iter().filter(|h| *h != How::Plain) {
+            let payload = how.compress(&plain);
+            assert_eq!(inflate(how.codec(), &payload, plain.len()).as_deref(), Ok(&plain[..]));
+            assert_eq!(inflate(how.codec(), &payload, plain.len() - 1), Err(CodecError::TooLong));
+            for cut in [0, 1, 10, payload.len() / 2, payload.len() - 1] {
+                assert!(inflate(how.codec(), &payload[..cut], 1 << 20).is_err(), "{how:?} cut at {cut} of {}", payload.len());
+            }
+            let long = [payload, vec![0]].concat();
+            assert!(inflate(how.codec(), &long, 1 << 20).is_err(), "{how:?} with a byte more");
+        }
+        let info = lz4_flex::frame::FrameInfo::new().block_mode(lz4_flex::frame::BlockMode::Linked);
+        let mut linked = lz4_flex::frame::FrameEncoder::with_frame_info(info, Vec::new());
+        std::io::Write::write_all(&mut linked, &plain).unwrap();
+        assert_eq!(inflate(Compression::Lz4, &linked.finish().unwrap(), 1 << 20), Err(CodecError::DependentBlocks));
+        let mut claims = Vec::new();
+        claims.extend([0xff, 0xff, 0xff, 0xff, 0x0f]); // 2^32 - 1 bytes
+        claims.extend([0; 40]);
+        assert_eq!(inflate(Compression::Snappy, &claims, 1 << 20), Err(CodecError::Broken), "a snappy block cannot inflate that much");
+    }
+}

@@ -23,6 +23,7 @@ mod snapshots;
 pub mod storage;
 pub mod sync;
 mod tear;
+mod source;
 #[cfg(test)]
 pub(crate) mod testkit;
 #[cfg(test)]

@@ -4,7 +4,8 @@ use super::batch::{BatchHeader, Compression};
 use super::codec::CodecError;
 use super::deflate::Deflater;
 use super::inflate::Inflater;
-use super::records::{Deltas, Fault, Parts, RecordError, Seen, Slice, Source, quick, walk};
+use super::records::{Deltas, Fault, RecordError, Seen, walk};
+use super::source::{Parts, Slice, Source, quick};
 use super::varint::{varint, varlong};
 use std::ops::ControlFlow;
 
