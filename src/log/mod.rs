@@ -20,10 +20,10 @@ pub mod recovery;
 pub mod retention;
 mod segment;
 mod snapshots;
+mod source;
 pub mod storage;
 pub mod sync;
 mod tear;
-mod source;
 #[cfg(test)]
 pub(crate) mod testkit;
 #[cfg(test)]
