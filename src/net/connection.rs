@@ -287,7 +287,7 @@ impl Connection {
         self.active = active.get();
         for Answered { call, bytes, local, ready } in self.answered.drain(..) {
             let total = call.received.elapsed();
-            call.metrics.spent(Spent {
+            call.spent(Spent {
                 total_us: micros(total),
                 local_us: micros(local),
                 remote_us: micros(ready.saturating_sub(local)),

@@ -39,7 +39,7 @@ impl Partition {
             Ask::ListOffset(m) => m.reply.send(replica.list_offset(m.query, m.reader, m.current_epoch)),
             Ask::EpochEnd(m) => m.reply.send(replica.epoch_end(m.current_epoch, m.epoch)),
             Ask::DeleteRecords(m) => {
-                let answer = replica.delete_records(m.before);
+                let answer = replica.delete_records(m.before, &self.config);
                 let answer = answer.map(|(start, files)| {
                     self.remove_files(files);
                     start
