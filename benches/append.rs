@@ -1,5 +1,7 @@
 //! What the log costs: appends by batch size, tail and catch-up reads, syncs taken, and recovery by the gigabyte.
 
+#![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
+
 use std::hint::black_box;
 use std::sync::Arc;
 

@@ -47,7 +47,7 @@ struct Waiting {
 pub struct NotActive;
 
 /// The process's source of randomness.
-struct Random;
+pub struct Random;
 
 impl Chance for Random {
     fn bits(&mut self) -> u64 {

@@ -7,6 +7,7 @@ use crate::actors::shard::Disk;
 use crate::config::Config;
 use crate::core::controller::Image;
 use crate::core::controller::records::Feature;
+use crate::core::fetch_session::Sessions;
 use crate::core::types::BrokerId;
 use crate::rt::clock::Moment;
 use crate::wire::error::ErrorCode;
@@ -39,6 +40,8 @@ pub struct Broker {
     pub quorum: Addr<Quorum>,
     /// The log directories.
     pub disk: Arc<Disk>,
+    /// Fetch sessions of all connections.
+    pub sessions: std::sync::Mutex<Sessions>,
     /// The feature levels that this broker can run at.
     pub features: Vec<Feature>,
     /// Metric handles.

@@ -10,6 +10,7 @@ mod dispatch;
 mod errors;
 mod nodes;
 mod partitions;
+mod resources;
 pub mod response;
 mod settings;
 mod terms;
@@ -95,6 +96,7 @@ macro_rules! apis {
 
 apis! {
     produce: ProduceRequest,
+    fetch: FetchRequest,
     list_offsets: ListOffsetsRequest,
     metadata: MetadataRequest,
     find_coordinator: FindCoordinatorRequest,
@@ -103,7 +105,13 @@ apis! {
     delete_topics: DeleteTopicsRequest,
     init_producer_id: InitProducerIdRequest,
     offset_for_leader_epoch: OffsetForLeaderEpochRequest,
+    describe_configs: DescribeConfigsRequest,
+    alter_configs: AlterConfigsRequest,
+    create_partitions: CreatePartitionsRequest,
+    incremental_alter_configs: IncrementalAlterConfigsRequest,
     describe_cluster: DescribeClusterRequest,
+    list_config_resources: ListConfigResourcesRequest,
+    describe_topic_partitions: DescribeTopicPartitionsRequest,
 }
 
 /// The row of a key.

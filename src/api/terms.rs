@@ -1,6 +1,7 @@
 //! Between the wire's types and ours, and what is the same in many answers.
 
 use crate::core::types::{Id, TopicId};
+use bytes::{BufMut, BytesMut};
 use kafka_protocol::messages::TopicName;
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
@@ -50,6 +51,15 @@ pub fn uuid(id: Id) -> Uuid {
 /// An id from a request.
 pub fn topic_id(id: Uuid) -> TopicId {
     Id(id.as_u128())
+}
+
+/// Appends an unsigned varint, as compact lengths are written.
+pub fn put_uvarint(bytes: &mut BytesMut, mut value: u32) {
+    while value >= 0x80 {
+        bytes.put_u8(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.put_u8(value as u8);
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub struct Range<S: Storage> {
     pub base_offset: Offset,
     /// Base offset of the segment.
     pub segment: Offset,
+    /// There is more to read in a later segment: who waits for bytes behind this range waits in vain.
+    pub continues: bool,
 }
 
 impl<S: Storage> std::fmt::Debug for Range<S> {
@@ -59,6 +61,7 @@ impl<S: Storage> Log<S> {
                     return Ok(None);
                 }
                 let file = self.files.get(&segment.log).map_err(|e| LogError::io("open", &segment.log.path(), e))?;
+                let continues = at < self.closed.len() && self.segment(at + 1).is_some_and(|next| next.base < upto);
                 let len = (bound - place.position).min(u64::from(max_bytes.max(place.size))) as u32;
                 return Ok(Some(Range {
                     file,
@@ -67,6 +70,7 @@ impl<S: Storage> Log<S> {
                     first_batch_len: place.size,
                     base_offset: place.base,
                     segment: segment.base,
+                    continues,
                 }));
             }
             at += 1;

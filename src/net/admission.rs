@@ -133,7 +133,6 @@ impl Drop for Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures_util::FutureExt;
 
     #[test]
     fn seats_are_counted_per_address_and_given_back() {
@@ -155,10 +154,10 @@ mod tests {
         admission.take(150);
         assert!(!admission.is_open());
         let mut waiting = Box::pin(admission.freed());
-        assert!((&mut waiting).now_or_never().is_none());
+        assert!(futures_util::FutureExt::now_or_never(&mut waiting).is_none());
         admission.give(20);
-        assert!((&mut waiting).now_or_never().is_none(), "130 is still too much");
+        assert!(futures_util::FutureExt::now_or_never(&mut waiting).is_none(), "130 is still too much");
         admission.give(60);
-        assert!(waiting.now_or_never().is_some());
+        assert!(futures_util::FutureExt::now_or_never(&mut waiting).is_some());
     }
 }

@@ -20,6 +20,7 @@ use crate::api::{self, Broker};
 use crate::config::{Config, Rules};
 use crate::core::controller::records::Feature;
 use crate::core::controller::{self as rules, Image};
+use crate::core::fetch_session::Sessions;
 use crate::core::quorum::snapshots::SnapshotRule;
 use crate::core::types::BrokerId;
 use crate::http::{self, HttpState};
@@ -196,6 +197,7 @@ impl Node {
             link: link.clone(),
             quorum: quorum.clone(),
             disk: disk.clone(),
+            sessions: Sessions::new(config.max_incremental_fetch_session_cache_slots as usize).into(),
             features,
             apis: api::cx::api_metrics(&metrics),
             metrics: metrics.clone(),

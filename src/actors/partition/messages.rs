@@ -95,6 +95,11 @@ impl FetchWait {
         }
     }
 
+    /// Bytes still missing. What has not changed has not been told of anything.
+    pub fn missing(&self) -> i64 {
+        self.missing.load(Relaxed)
+    }
+
     /// Something happened that the fetch must answer at once: leadership lost, log truncated, partition deleted.
     pub fn disturb(&self) {
         self.missing.store(0, Relaxed);
