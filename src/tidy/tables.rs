@@ -19,7 +19,7 @@ fn api_faults(table: &[Spec], files: &[(&str, &str)]) -> Vec<String> {
             None => found.push(format!("src/api/{module}.rs: {} is in the table and has no file of that name", spec.name)),
             Some((_, text)) => {
                 let rest = text.strip_prefix(&*header);
-                if !rest.is_some_and(|rest| rest.starts_with(['.', ';'])) {
+                if !rest.is_some_and(|rest| rest.starts_with(['.', ';', ' '])) {
                     found.push(format!("src/api/{module}.rs:1: should begin {header:?}, as its SPEC says"));
                 }
             }
