@@ -131,8 +131,8 @@ apis! {
     describe_quorum: DescribeQuorumRequest,
     update_features: UpdateFeaturesRequest,
     describe_cluster: DescribeClusterRequest,
-    unregister_broker: UnregisterBrokerRequest,
     describe_producers: DescribeProducersRequest,
+    unregister_broker: UnregisterBrokerRequest,
     list_config_resources: ListConfigResourcesRequest,
     describe_topic_partitions: DescribeTopicPartitionsRequest,
 }
