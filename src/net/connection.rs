@@ -29,7 +29,7 @@ use understudy_metrics::Spent;
 pub struct Limits {
     /// `socket.request.max.bytes`.
     pub max_frame: usize,
-    /// `understudy.max.in.flight.per.connection`: produce requests begun and not answered.
+    /// `understudy.connection.requests.max`: produce requests begun and not answered.
     pub in_flight: usize,
     /// `connections.max.idle.ms`.
     pub idle: Duration,
