@@ -29,7 +29,7 @@ use understudy_metrics::Spent;
 pub struct Limits {
     /// `socket.request.max.bytes`.
     pub max_frame: usize,
-    /// `understudy.max.in.flight.per.connection`: produce requests begun and not answered.
+    /// `understudy.connection.requests.max`: produce requests begun and not answered.
     pub in_flight: usize,
     /// `connections.max.idle.ms`.
     pub idle: Duration,
@@ -287,7 +287,7 @@ impl Connection {
         self.active = active.get();
         for Answered { call, bytes, local, ready } in self.answered.drain(..) {
             let total = call.received.elapsed();
-            call.metrics.spent(Spent {
+            call.spent(Spent {
                 total_us: micros(total),
                 local_us: micros(local),
                 remote_us: micros(ready.saturating_sub(local)),
