@@ -164,7 +164,7 @@ pub mod tests {
                         offline: brokers(offline).into_iter(),
                     });
                 }
-                (MetadataResponseTopic::default().with_error_code(3), bytes)
+                (MetadataResponseTopic::default().with_is_internal(true), bytes)
             };
             let head = MetadataResponse::default().with_brokers(vec![MetadataResponseBroker::default()]).with_controller_id(messages::BrokerId(4));
             let answer = Answer { head, topics: (0..topics).map(|_| one()).collect() };
