@@ -142,6 +142,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("src/actors/quorum/", "std::process", "without its metadata log a broker cannot go on"),
     ("src/actors/quorum/", "wire::records", "the metadata log is written in Kafka's schemas"),
     ("src/actors/shard/settings.rs", "config", "what a topic's settings come to on this broker"),
+    ("src/api/describe_log_dirs.rs", "rustix::fs::statvfs", "how much room a log directory has"),
     ("src/api/fetch.rs", "actors::controller::Random", "ids of fetch sessions"),
     ("src/api/fetch/reply.rs", "std::io", "ranges too small to leave to the socket are read here"),
     ("src/api/nodes.rs", "rand", "any broker that is up may be called the controller"),
