@@ -382,7 +382,7 @@ impl Handler<Died<Child>> for Shard {
             offline = offline.is_some(),
             "a partition died; its log is recovered from disk"
         );
-        let found = Found { clean: false, recovery_point: Offset(0), log_start: None };
+        let found = Found { clean: false, survived: false, recovery_point: Offset(0), log_start: None };
         let partition = self.create(m.name, &topic, &assigned, dir, Some(found), generation, offline, ctx);
         self.routes.change(&[(m.name, Route { partition: partition.clone(), topic: topic.clone(), dir })], &[]);
         let flushes_by_time = assigned.config.flush_ms < i64::MAX;
