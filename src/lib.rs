@@ -1,4 +1,5 @@
 //! Understudy: a Kafka-compatible broker made of actors.
+#![doc = include_str!("ARCHITECTURE.md")]
 
 pub mod actors;
 pub mod api;

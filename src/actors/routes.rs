@@ -13,6 +13,8 @@ pub struct Route {
     pub partition: Addr<Partition>,
     /// Its topic's name.
     pub topic: Arc<str>,
+    /// Which log directory it lies in, by its place in `Disk::dirs`.
+    pub dir: usize,
 }
 
 /// Routes by partition. Ids are the controller's, so a fast hash will do.

@@ -13,12 +13,12 @@ use crate::rt::clock::Moment;
 use crate::wire::error::ErrorCode;
 use actix::Addr;
 use arc_swap::{ArcSwap, Guard};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::Arc;
-use understudy_metrics::{ApiMetrics, Families};
+use understudy_metrics::{ApiMetrics, Families, Spent};
 
 /// The broker as its handlers see it; one per process, shared by all shards.
 pub struct Broker {
@@ -111,28 +111,47 @@ pub struct Call {
     /// The API's metrics.
     pub metrics: Arc<ApiMetrics>,
     errors: Cell<u32>,
+    /// What the request is counted as besides.
+    also: OnceCell<Arc<ApiMetrics>>,
 }
 
 impl Call {
     /// A request that has just arrived.
     pub fn new(key: i16, version: i16, correlation: i32, client_id: Box<str>, received: Moment, metrics: Arc<ApiMetrics>) -> Call {
-        Call { key, version, correlation, client_id, received, metrics, errors: Cell::new(0) }
+        Call { key, version, correlation, client_id, received, metrics, errors: Cell::new(0), also: OnceCell::new() }
+    }
+
+    /// Counts the request as another kind too, as Kafka does with FetchConsumer and FetchFollower. Once for a request.
+    pub fn count_also_as(&self, metrics: Arc<ApiMetrics>) {
+        // A second kind is never given: each handler runs once.
+        let _ = self.also.set(metrics);
+    }
+
+    fn counted(&self) -> impl Iterator<Item = &ApiMetrics> {
+        [Some(&self.metrics), self.also.get()].into_iter().flatten().map(|metrics| &**metrics)
+    }
+
+    /// Counts where the request's time went.
+    pub fn spent(&self, spent: Spent) {
+        self.counted().for_each(|metrics| metrics.spent(spent));
     }
 
     /// Counts an error that goes into the answer and gives its number. Every code of an answer passes here.
     pub fn error(&self, code: ErrorCode) -> i16 {
         if code != ErrorCode::None {
             self.errors.set(self.errors.get() + 1);
-            self.metrics.error(code.name());
+            self.counted().for_each(|metrics| metrics.error(code.name()));
         }
         code as i16
     }
 
     /// The answer is complete: counts the request, and NONE if it names no error.
     pub fn answered(&self) {
-        self.metrics.request(self.version);
-        if self.errors.get() == 0 {
-            self.metrics.none();
+        for metrics in self.counted() {
+            metrics.request(self.version);
+            if self.errors.get() == 0 {
+                metrics.none();
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ impl From<&ReadRefused> for ErrorCode {
             ReadRefused::FencedEpoch(_) => ErrorCode::FencedLeaderEpoch,
             ReadRefused::UnknownEpoch => ErrorCode::UnknownLeaderEpoch,
             ReadRefused::OutOfRange => ErrorCode::OffsetOutOfRange,
+            ReadRefused::OnlyCompacted => ErrorCode::PolicyViolation,
             ReadRefused::Storage(_) => ErrorCode::KafkaStorageError,
         }
     }

@@ -15,7 +15,7 @@ mod reply;
 use super::{Call, Cx, Outcome, Spec};
 use crate::actors::controller::Random;
 use crate::actors::partition::messages::FetchWait;
-use crate::core::fetch_session::{Ask, Context, Facts, Params, Refused, Sessions, Wanted};
+use crate::core::fetch_session::{Ask, Context, Facts, Params, Refused, Sessions, TopicRef, Wanted};
 use crate::core::types::Isolation;
 use crate::rt::clock;
 use crate::wire::error::ErrorCode;
@@ -25,6 +25,7 @@ use reply::{Endpoint, FetchReply, Row, TOPIC_IDS};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use understudy_metrics::Gauge;
 
 /// The row.
 pub const SPEC: Spec = Spec::new(1, "Fetch", 4, 18);
@@ -50,6 +51,8 @@ pub fn handle(cx: &Cx, call: &Rc<Call>, request: FetchRequest) -> Outcome<FetchR
     let by_id = call.version >= TOPIC_IDS;
     let replica = if request.replica_id.0 != -1 { request.replica_id.0 } else { request.replica_state.replica_id.0 };
     let ask = Ask { session: request.session_id, epoch: request.session_epoch, by_id, follower: replica >= 0 };
+    let kind = if ask.follower { "FetchFollower" } else { "FetchConsumer" };
+    call.count_also_as(cx.broker.metrics.api(kind, SPEC.min..=SPEC.max, &[]));
     let (wanted, forgotten) = (ask::wanted(&image, &request, by_id), ask::forgotten(&request, by_id));
     let begun = with_sessions(cx, |sessions| sessions.begin(ask, wanted, forgotten, clock::now()));
     let (context, wanted) = match begun {
@@ -93,12 +96,10 @@ impl Fetch {
     /// Waits for what is missing after `had`, at most as long as the client wants. Whether anything changed, so that it is worth reading again.
     async fn more_came(&self, wait: &Arc<FetchWait>, had: i64) -> bool {
         wait.arrived(had);
-        let waiting = self.cx.broker.metrics.purgatory("Fetch");
-        waiting.inc();
+        let _counted = Waiting::new(self.cx.broker.metrics.purgatory("Fetch"));
         let deadline = self.call.received.deadline(self.max_wait);
         // In vain or not: what is there then is the answer.
         let _ = tokio::time::timeout_at(deadline, wait.ready()).await;
-        waiting.dec();
         wait.missing() != self.min_bytes - had
     }
 
@@ -127,8 +128,25 @@ impl Fetch {
             }
         }
         let rows: Vec<Row> = all.into_iter().map(|(_, row)| row).collect();
+        count(&cx, &rows);
         let endpoints = if call.version >= NAMES_LEADER { endpoints(&cx, &rows) } else { Vec::new() };
         FetchReply { call, error: ErrorCode::None, session, rows, endpoints }
+    }
+}
+
+/// One fetch that waits, for as long as this lives: also if its client goes away.
+struct Waiting(Arc<Gauge>);
+
+impl Waiting {
+    fn new(waiting: Arc<Gauge>) -> Waiting {
+        waiting.inc();
+        Waiting(waiting)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 
@@ -160,6 +178,29 @@ fn with_sessions<T>(cx: &Cx, act: impl FnOnce(&mut Sessions) -> T) -> T {
     shown.partitions.set(sessions.partitions() as i64);
     shown.evictions.add(sessions.take_evictions());
     done
+}
+
+/// Counts what goes out, and what a broken disk kept back, by topic.
+fn count(cx: &Cx, rows: &[Row]) {
+    let topics = &cx.broker.metrics.topics;
+    for rows in rows.chunk_by(|a, b| a.topic == b.topic) {
+        let bytes: u64 = rows.iter().map(|row| u64::from(row.bytes())).sum();
+        let failed = rows.iter().filter(|row| row.error == ErrorCode::KafkaStorageError).count() as u64;
+        if bytes + failed == 0 {
+            continue;
+        }
+        let image = cx.image();
+        let topic = match &rows[0].topic {
+            TopicRef::Name(name) => image.topic_by_name(name),
+            TopicRef::Id(id) => image.topic(*id),
+        };
+        // The handles of a topic that is gone are gone too, and must not come back.
+        if let Some(topic) = topic {
+            let counted = topics.topic(&topic.name);
+            counted.bytes_out.add(bytes);
+            counted.failed_fetch_requests.add(failed);
+        }
+    }
 }
 
 /// How the leaders that rows name can be reached by this client.

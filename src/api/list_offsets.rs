@@ -31,6 +31,9 @@ enum Question {
     Unsupported,
 }
 
+/// Index of a partition, whether it was asked about the tier, and the question to it.
+type Row = (i32, bool, Asked<Option<FoundOffset>>);
+
 fn question(timestamp: i64, version: i16) -> Question {
     match timestamp {
         0.. => Question::Ask(OffsetQuery::At(Millis(timestamp))),
@@ -52,7 +55,7 @@ pub fn handle(cx: &Cx, call: &Rc<Call>, request: ListOffsetsRequest) -> Outcome<
         replica => Reader::Follower(BrokerId(replica)),
     };
     let mut seen = times_named(&request.topics);
-    let mut asked: Vec<(TopicName, Vec<(i32, bool, Asked<Option<FoundOffset>>)>)> = Vec::with_capacity(request.topics.len());
+    let mut asked: Vec<(TopicName, Vec<Row>)> = Vec::with_capacity(request.topics.len());
     for topic in request.topics {
         let mut rows = Vec::with_capacity(topic.partitions.len());
         for row in topic.partitions {

@@ -15,7 +15,7 @@ use crate::log::{LogError, dirs};
 use crate::rt::{Reply, clock};
 use checkpoints::Checkpoints;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -110,7 +110,9 @@ pub fn start(dir: &Path, recovery_threads: usize) -> Result<Handle, LogError> {
         dir: shared.clone(),
         asked,
         checkpoints: Checkpoints::load(dir)?,
-        removals: BTreeMap::new(),
+        removals: BTreeSet::new(),
+        unmade: VecDeque::new(),
+        make_at: Millis(0),
         recovery: Recovery::new(recovery_threads),
         syncers: Syncers::default(),
     };
@@ -124,7 +126,11 @@ struct Thread {
     asked: Receiver<Job>,
     checkpoints: Checkpoints,
     /// What is to be deleted, by time.
-    removals: BTreeMap<(Millis, PathBuf), ()>,
+    removals: BTreeSet<(Millis, PathBuf)>,
+    /// Partitions without a directory yet, oldest first.
+    unmade: VecDeque<NewPartition>,
+    /// When to make the next of them.
+    make_at: Millis,
     recovery: Recovery,
     syncers: Syncers,
 }
@@ -165,6 +171,9 @@ impl Recovery {
     }
 }
 
+/// Partitions without records wait so long for their directories, in milliseconds: whoever made them wants to use them first.
+const MAKE_AFTER_MS: i64 = 300;
+
 /// How long a recovery thread waits for more work.
 const RECOVERY_LINGER: Duration = Duration::from_secs(1);
 
@@ -197,14 +206,19 @@ impl Thread {
         }
     }
 
-    /// The next job; deletions that are due happen while waiting. `None` when nobody can ask any more.
+    /// The next job; what is due otherwise happens while none is asked for. `None` when nobody can ask any more.
     fn next_job(&mut self) -> Option<Job> {
         loop {
-            let Some(((at, _), ())) = self.removals.first_key_value() else { return self.asked.recv().ok() };
-            let wait = at.since(clock::now()).max(0) as u64;
+            let removal = self.removals.first().map(|(at, _)| *at);
+            let making = (!self.unmade.is_empty()).then_some(self.make_at);
+            let Some(due) = removal.into_iter().chain(making).min() else { return self.asked.recv().ok() };
+            let wait = due.since(clock::now()).max(0) as u64;
             match self.asked.recv_timeout(Duration::from_millis(wait)) {
                 Ok(job) => return Some(job),
-                Err(RecvTimeoutError::Timeout) => self.remove_due(clock::now()),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.remove_due(clock::now());
+                    self.make_one(clock::now());
+                }
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
@@ -214,12 +228,15 @@ impl Thread {
         match job {
             Job::Sync(asked) => self.syncers.round(vec![asked]),
             Job::Run(work) => self.recovery.run(work),
-            Job::Materialise(partitions) => partitions.iter().for_each(materialise),
+            Job::Materialise(partitions) => {
+                self.unmade.extend(partitions);
+                self.make_at = Millis(clock::now().0 + MAKE_AFTER_MS);
+            }
             Job::Remove { path, at } => {
-                self.removals.insert((at, path), ());
+                self.removals.insert((at, path));
                 self.remove_due(clock::now());
             }
-            Job::Discard { dir, aside, after_ms } => match std::fs::rename(&dir, &aside) {
+            Job::Discard { dir, aside, after_ms } => match self.set_aside(&dir, &aside) {
                 Ok(()) => self.perform(Job::Remove { path: aside, at: Millis(clock::now().0 + after_ms) }),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => tracing::warn!(dir = %dir.display(), "cannot set the directory of a partition aside: {e}"),
@@ -237,18 +254,38 @@ impl Thread {
         }
     }
 
+    /// Renames a partition's directory, or sees to it that it is never made.
+    fn set_aside(&mut self, dir: &Path, aside: &Path) -> io::Result<()> {
+        self.unmade.retain(|partition| partition.dir != dir);
+        std::fs::rename(dir, aside)
+    }
+
+    /// Unlinks what is due, on another thread: the blocks of a large file take long to free, and syncs must not wait for that.
     fn remove_due(&mut self, now: Millis) {
-        while let Some(((at, _), ())) = self.removals.first_key_value() {
+        while let Some((at, _)) = self.removals.first() {
             if *at > now {
                 return;
             }
-            let Some(((_, path), ())) = self.removals.pop_first() else { return };
-            let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
-            match removed {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => tracing::warn!(path = %path.display(), "cannot delete: {e}"),
-                _ => tracing::debug!(path = %path.display(), "deleted"),
-            }
+            let Some((_, path)) = self.removals.pop_first() else { return };
+            self.recovery.run(Box::new(move || remove(&path)));
         }
+    }
+
+    /// Makes the directory of one partition, between other jobs.
+    fn make_one(&mut self, now: Millis) {
+        if now >= self.make_at
+            && let Some(partition) = self.unmade.pop_front()
+        {
+            materialise(&partition);
+        }
+    }
+}
+
+fn remove(path: &Path) {
+    let removed = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    match removed {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => tracing::warn!(path = %path.display(), "cannot delete: {e}"),
+        _ => tracing::debug!(path = %path.display(), "deleted"),
     }
 }
 

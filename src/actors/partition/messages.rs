@@ -161,6 +161,9 @@ pub enum ReadRefused {
     /// Below the log start or beyond the log end.
     #[error("offset out of range")]
     OutOfRange,
+    /// `cleanup.policy` is compact alone: records go when newer ones take their place, and not otherwise.
+    #[error("records of a topic that is only compacted cannot be deleted")]
+    OnlyCompacted,
     /// The disk refused, or the log directory is offline.
     #[error("{0}")]
     Storage(Arc<str>),

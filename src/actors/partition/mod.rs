@@ -46,6 +46,8 @@ pub struct Partition {
     flushing: Purgatory<Waiting>,
     /// A sync is on its way; the next one takes everything appended meanwhile.
     sync_in_flight: bool,
+    /// A segment was completed since the last sync: the recovery point is worth a checkpoint of its own.
+    rolled: bool,
     /// Positions changed since the last checkpoint.
     dirty: bool,
     gauges: Arc<PartitionGauges>,
@@ -138,6 +140,7 @@ impl Partition {
             committing: Purgatory::default(),
             flushing: Purgatory::default(),
             sync_in_flight: false,
+            rolled: false,
             dirty: false,
             gauges,
             traffic,

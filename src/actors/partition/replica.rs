@@ -281,9 +281,10 @@ impl<S: Storage> Replica<S> {
             range: None,
             diverging: None,
         };
-        if read.from < self.log.start() || read.from > self.log.end() {
+        if read.from < self.log.start() {
             return Err(ReadRefused::OutOfRange);
         }
+        // Before the end is looked at: a reader beyond it may have read what was cut off, and must be told so.
         if read.last_fetched_epoch != Epoch::NONE {
             let Some((epoch, end)) = self.epochs.end_offset_for(read.last_fetched_epoch, self.log.end()) else {
                 return Err(ReadRefused::OutOfRange);
@@ -292,6 +293,9 @@ impl<S: Storage> Replica<S> {
                 answer.diverging = Some((epoch, end));
                 return Ok(answer);
             }
+        }
+        if read.from > self.log.end() {
+            return Err(ReadRefused::OutOfRange);
         }
         let upto = self.readable(read.reader);
         if read.from < upto {
@@ -326,8 +330,11 @@ impl<S: Storage> Replica<S> {
     }
 
     /// Raises the log start to `before` (or the high watermark); returns it.
-    pub fn delete_records(&mut self, before: Offset) -> Result<(Offset, SegmentFiles), ReadRefused> {
+    pub fn delete_records(&mut self, before: Offset, config: &PartitionConfig) -> Result<(Offset, SegmentFiles), ReadRefused> {
         self.check_epoch(Epoch::NONE)?;
+        if config.compacts && !config.deletes {
+            return Err(ReadRefused::OnlyCompacted);
+        }
         let high_watermark = self.high_watermark();
         let before = if before == Offset::NONE { high_watermark } else { before };
         if before.0 < 0 || before > high_watermark {

@@ -39,7 +39,7 @@ impl Partition {
             Ask::ListOffset(m) => m.reply.send(replica.list_offset(m.query, m.reader, m.current_epoch)),
             Ask::EpochEnd(m) => m.reply.send(replica.epoch_end(m.current_epoch, m.epoch)),
             Ask::DeleteRecords(m) => {
-                let answer = replica.delete_records(m.before);
+                let answer = replica.delete_records(m.before, &self.config);
                 let answer = answer.map(|(start, files)| {
                     self.remove_files(files);
                     start
@@ -88,6 +88,7 @@ impl Partition {
         if committed > before {
             self.waits.advanced(committed);
         }
+        self.rolled |= rolled;
         if flush || rolled {
             self.sync(ctx);
         }
@@ -139,6 +140,11 @@ impl Handler<Synced> for Partition {
         replica.synced(&target);
         let again = replica.leader.as_ref().is_some_and(|leader| leader.awaits_flush());
         self.touched();
+        if std::mem::take(&mut self.rolled) {
+            // A crash from now on need not read what lies below.
+            self.checkpoint(false);
+            self.io.tell(log_io::Job::Checkpoint);
+        }
         self.release(before);
         if again {
             self.sync(ctx);

@@ -19,6 +19,13 @@ pub struct Dir {
     pub partitions: AtomicUsize,
 }
 
+impl Dir {
+    /// Its path, not relative to anything.
+    pub fn absolute(&self) -> PathBuf {
+        std::path::absolute(&self.io.dir).unwrap_or_else(|_| self.io.dir.to_path_buf())
+    }
+}
+
 /// All log directories, and the partitions found in them at start.
 pub struct Disk {
     /// In the order of `log.dirs`; one that holds only the metadata log comes last.
@@ -45,6 +52,11 @@ impl Disk {
         let dir = (0..self.for_partitions).min_by_key(|dir| self.dirs[*dir].partitions.load(Relaxed)).unwrap_or(0);
         self.dirs[dir].partitions.fetch_add(1, Relaxed);
         (dir, None)
+    }
+
+    /// The directories that take partitions (`log.dirs`).
+    pub fn for_partitions(&self) -> &[Dir] {
+        &self.dirs[..self.for_partitions]
     }
 
     /// A partition is gone from a directory.

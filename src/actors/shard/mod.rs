@@ -214,7 +214,7 @@ impl Shard {
             made.push((dir, NewPartition { dir: self.disk.path(dir, &topic, at.partition), topic: at.topic }));
         }
         let partition = self.create(at, &topic, &assigned, dir, found, 0, None, ctx);
-        let route = Route { partition: partition.clone(), topic: topic.clone() };
+        let route = Route { partition: partition.clone(), topic: topic.clone(), dir };
         let flushes_by_time = assigned.config.flush_ms < i64::MAX;
         self.hosted.insert(at, Hosted { partition, topic, generation: 0, deaths: VecDeque::new(), assigned, dir, flushes_by_time });
         route
@@ -384,7 +384,7 @@ impl Handler<Died<Child>> for Shard {
         );
         let found = Found { clean: false, recovery_point: Offset(0), log_start: None };
         let partition = self.create(m.name, &topic, &assigned, dir, Some(found), generation, offline, ctx);
-        self.routes.change(&[(m.name, Route { partition: partition.clone(), topic: topic.clone() })], &[]);
+        self.routes.change(&[(m.name, Route { partition: partition.clone(), topic: topic.clone(), dir })], &[]);
         let flushes_by_time = assigned.config.flush_ms < i64::MAX;
         self.hosted.insert(m.name, Hosted { partition, topic, generation, deaths, assigned, dir, flushes_by_time });
         self.deaths.restarts.inc();

@@ -269,3 +269,50 @@ fn refused_row(image: &Image, at: TopicPartition, wanted: &Wanted, refused: &Rea
     };
     Row { leader, ..Row::failed(wanted.key.topic.clone(), wanted.key.partition, error) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::terms;
+    use crate::api::testkit::{image_of, partition};
+    use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic, ForgottenTopic};
+    use uuid::Uuid;
+
+    /// Name, id, and index and offset of each partition.
+    type Named<'a> = (&'a str, u128, &'a [(i32, i64)]);
+
+    fn request(topics: &[Named]) -> FetchRequest {
+        let topics = topics.iter().map(|(name, id, rows)| {
+            let rows = rows.iter().map(|(index, offset)| FetchPartition::default().with_partition(*index).with_fetch_offset(*offset));
+            FetchTopic::default().with_topic(terms::topic_name(name)).with_topic_id(Uuid::from_u128(*id)).with_partitions(rows.collect())
+        });
+        FetchRequest::default().with_topics(topics.collect())
+    }
+
+    fn named(wanted: &[Wanted]) -> Vec<(String, i32, i64)> {
+        wanted.iter().map(|w| (format!("{:?}", w.key.topic), w.key.partition, w.params.offset.0)).collect()
+    }
+
+    #[test]
+    fn a_partition_named_again_keeps_its_place_and_takes_the_later_offset() {
+        let image = image_of([], [("t", vec![partition(1, &[1], &[1])])]);
+        let name = |topic: &str, index, offset| (format!("Name({topic:?})"), index, offset);
+        let few = request(&[("t", 0, &[(0, 1), (1, 2), (0, 3)]), ("u", 0, &[(0, 4)]), ("t", 0, &[(1, 5)])]);
+        assert_eq!(named(&wanted(&image, &few, false)), [name("t", 0, 3), name("t", 1, 5), name("u", 0, 4)]);
+        let rows: Vec<(i32, i64)> = (0..20).chain(5..7).map(|n| (n % 20, i64::from(n))).collect();
+        assert_eq!(named(&wanted(&image, &request(&[("t", 0, &rows)]), false)).len(), 20);
+    }
+
+    #[test]
+    fn topics_are_named_as_the_version_has_it() {
+        let image = image_of([], [("t", vec![partition(1, &[1], &[1])])]);
+        let both = request(&[("t", 100, &[(0, 1)])]);
+        assert_eq!(wanted(&image, &both, false)[0].key.topic, TopicRef::Name(Arc::from("t")));
+        assert_eq!(wanted(&image, &both, true)[0].key.topic, TopicRef::Id(crate::core::types::Id(100)));
+        let forget = ForgottenTopic::default().with_topic(terms::topic_name("t")).with_topic_id(Uuid::from_u128(100)).with_partitions(vec![3, 4]);
+        let both = both.with_forgotten_topics_data(vec![forget]);
+        let keys = |by_id| forgotten(&both, by_id).into_iter().map(|key| (key.topic, key.partition)).collect::<Vec<_>>();
+        assert_eq!(keys(false), [3, 4].map(|index| (TopicRef::Name(Arc::from("t")), index)));
+        assert_eq!(keys(true), [3, 4].map(|index| (TopicRef::Id(crate::core::types::Id(100)), index)));
+    }
+}

@@ -54,15 +54,17 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// Partitions as (bytes that can be read, bytes of the first batch, own limit).
-    fn share_out(max_bytes: u32, partitions: &[(u32, u32, u32)]) -> Vec<u32> {
+    /// Bytes that can be read, bytes of the first batch, own limit.
+    type Partition = (u32, u32, u32);
+
+    fn share_out(max_bytes: u32, partitions: &[Partition]) -> Vec<u32> {
         let mut budget = Budget::new(max_bytes);
         partitions.iter().map(|(len, first, limit)| budget.take(Readable { len: *len, first: *first, limit: *limit }).len).collect()
     }
 
     #[test]
     fn bytes_go_to_partitions_in_order() {
-        let table: &[(&str, u32, &[(u32, u32, u32)], &[u32])] = &[
+        let table: &[(&str, u32, &[Partition], &[u32])] = &[
             ("all fits", 1000, &[(300, 100, 500), (300, 100, 500)], &[300, 300]),
             ("the first gives one batch over its limit", 1000, &[(300, 100, 1), (300, 100, 99)], &[100, 0]),
             ("and over the answer's limit", 99, &[(300, 100, 500), (300, 100, 500)], &[100, 0]),

@@ -276,6 +276,9 @@ impl Writer<'_> {
     }
 }
 
+#[cfg(test)]
+mod tests;
+
 /// Old clients do not know KAFKA_STORAGE_ERROR and would not try again.
 fn storage_error_for(version: i16, error: ErrorCode) -> ErrorCode {
     if version <= 5 && error == ErrorCode::KafkaStorageError { ErrorCode::NotLeaderOrFollower } else { error }

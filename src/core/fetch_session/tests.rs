@@ -1,3 +1,5 @@
+//! Fetch sessions as whole conversations, and against a naive model.
+
 use super::super::chance::Seeded;
 use super::*;
 use proptest::collection::vec;

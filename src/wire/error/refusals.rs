@@ -39,6 +39,10 @@ impl ErrorCode {
         Some(match self {
             ErrorCode::UnknownServerError => "The server experienced an unexpected error when processing the request.",
             ErrorCode::UnknownTopicOrPartition => "This server does not host this topic-partition.",
+            ErrorCode::NotLeaderOrFollower => {
+                "For requests intended only for the leader, this error indicates that the broker is not the current leader. For requests \
+                 intended for any replica, this error indicates that the broker is not a replica of the topic partition."
+            }
             ErrorCode::RequestTimedOut => "The request timed out.",
             ErrorCode::CoordinatorNotAvailable => "The coordinator is not available.",
             ErrorCode::InvalidRequest => {
