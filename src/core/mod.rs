@@ -7,6 +7,7 @@ pub mod controller;
 pub mod election;
 pub mod epochs;
 pub mod fetch_session;
+pub mod group;
 pub mod placement;
 pub mod producer;
 pub mod purgatory;

@@ -1,0 +1,15 @@
+//! Group coordination: who is in which group, who assigns, and how far each group has read.
+//!
+//! A [`Coordinator`] has the groups of one partition of `__consumer_offsets`. Requests come with a ticket; what is to be done comes out as
+//! effects: answers to tickets, and records to append. Membership lives in memory and runs ahead of the records, which only tell the next
+//! coordinator where to go on; offsets change when their records are committed. Rules: reference section 3.8, KIP-345, KIP-394, KIP-814.
+
+mod coordinator;
+mod partition;
+pub mod records;
+pub mod request;
+
+pub use coordinator::Coordinator;
+pub use partition::partition_of;
+pub use records::{CommittedOffset, GroupMetadata, GroupRecord, MemberMetadata};
+pub use request::{Answer, Effect, Request, Settings, Ticket, Why, WriteId};

@@ -1,0 +1,85 @@
+//! What a coordinator writes to its partition of `__consumer_offsets`, as values. The bytes are the wire's business.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::core::types::{Epoch, Millis, Offset, TopicId};
+
+/// One record. Without a value it is a tombstone: what its key names is no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GroupRecord {
+    /// A group's offset in a partition.
+    Offset {
+        /// The group.
+        group: Arc<str>,
+        /// The topic.
+        topic: Arc<str>,
+        /// The partition.
+        partition: i32,
+        /// The offset.
+        value: Option<CommittedOffset>,
+    },
+    /// A classic group.
+    Group {
+        /// The group.
+        group: Arc<str>,
+        /// Its state.
+        value: Option<GroupMetadata>,
+    },
+}
+
+/// An offset as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommittedOffset {
+    /// The next record to be read.
+    pub offset: Offset,
+    /// Epoch of the last record read, or `NONE`.
+    pub leader_epoch: Epoch,
+    /// The client's note.
+    pub metadata: Arc<str>,
+    /// When it was committed.
+    pub committed: Millis,
+    /// When it expires, if that does not depend on `offsets.retention.minutes`.
+    pub expires: Option<Millis>,
+    /// The topic's id; zero if it was not known.
+    pub topic_id: TopicId,
+}
+
+/// A classic group as it is stored: when a generation is complete, or when it becomes empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupMetadata {
+    /// `consumer`, `connect`, ...; `None` if it never had members.
+    pub protocol_type: Option<Arc<str>>,
+    /// The generation.
+    pub generation: i32,
+    /// The chosen protocol; `None` without members.
+    pub protocol: Option<Arc<str>>,
+    /// The member id of the leader.
+    pub leader: Option<Arc<str>>,
+    /// When the group came into its state.
+    pub since: Option<Millis>,
+    /// Its members.
+    pub members: Vec<MemberMetadata>,
+}
+
+/// A member as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberMetadata {
+    /// Its id.
+    pub member: Arc<str>,
+    /// `group.instance.id`.
+    pub instance: Option<Arc<str>>,
+    /// Of the client that joined.
+    pub client_id: Arc<str>,
+    /// Of the client that joined.
+    pub client_host: Arc<str>,
+    /// Milliseconds; what old records lack is read as the session timeout.
+    pub rebalance_timeout: i32,
+    /// Milliseconds.
+    pub session_timeout: i32,
+    /// Its metadata for the chosen protocol.
+    pub subscription: Bytes,
+    /// What it was assigned.
+    pub assignment: Bytes,
+}

@@ -1,0 +1,490 @@
+//! What a group coordinator is asked, and what it answers. Values of its own: the API handlers translate from and to the wire.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::records::CommittedOffset;
+use crate::core::types::{Epoch, Offset, TopicId};
+
+/// Names one request that waits for its answer. The shell gives them out, keeps the reply port under the number, and never reuses one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// Names one append that a coordinator asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WriteId(pub u64);
+
+/// Why a request, or one row of it, was refused. `wire::error` knows Kafka's number for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Why {
+    /// The group's partition is led by another broker.
+    #[error("another broker coordinates this group")]
+    NotCoordinator,
+    /// The coordinator cannot write at the moment.
+    #[error("the coordinator is not available")]
+    CoordinatorNotAvailable,
+    /// The coordinator is still reading its partition.
+    #[error("the coordinator is loading")]
+    LoadInProgress,
+    /// A group id that is empty where one is needed.
+    #[error("the group id must not be empty")]
+    InvalidGroupId,
+    /// No such member, or no such group to be a member of.
+    #[error("the coordinator does not know this member")]
+    UnknownMemberId,
+    /// Another member has taken over this `group.instance.id`.
+    #[error("another member has this group.instance.id")]
+    FencedInstanceId,
+    /// A generation that is not the group's.
+    #[error("the generation is not the group's current one")]
+    IllegalGeneration,
+    /// The group rebalances; members are to join again.
+    #[error("the group is rebalancing")]
+    RebalanceInProgress,
+    /// Protocol type or protocols that do not go with the group's.
+    #[error("the member's protocols do not go with the group's")]
+    InconsistentGroupProtocol,
+    /// The member is to join again with the member id in the answer (KIP-394).
+    #[error("join again with the member id in the answer")]
+    MemberIdRequired,
+    /// `group.max.size` members are in the group already.
+    #[error("the group is full")]
+    GroupMaxSizeReached,
+    /// A session timeout outside `group.min.session.timeout.ms` to `group.max.session.timeout.ms`.
+    #[error("the session timeout is out of bounds")]
+    InvalidSessionTimeout,
+    /// More than `offset.metadata.max.bytes` of text with an offset.
+    #[error("the metadata of the offset is too long")]
+    OffsetMetadataTooLarge,
+    /// No such group. Old versions of some requests have another error for it.
+    #[error("there is no such group")]
+    GroupIdNotFound,
+    /// The group has members.
+    #[error("the group has members")]
+    NonEmptyGroup,
+    /// The group's members read the topic.
+    #[error("the group reads the topic")]
+    GroupSubscribedToTopic,
+    /// What was to be written is larger than a batch may be, or cannot be encoded.
+    #[error("the coordinator could not write what was asked")]
+    UnknownServerError,
+}
+
+/// A request to a coordinator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// JoinGroup.
+    Join(Join),
+    /// SyncGroup.
+    Sync(Sync),
+    /// Heartbeat.
+    Heartbeat(Membership),
+    /// LeaveGroup.
+    Leave(Leave),
+    /// OffsetCommit.
+    Commit(Commit),
+    /// OffsetFetch of one group.
+    Fetch(Fetch),
+    /// OffsetDelete.
+    DeleteOffsets(DeleteOffsets),
+    /// DescribeGroups: the groups of this partition.
+    Describe(Vec<Arc<str>>),
+    /// ListGroups.
+    List(List),
+    /// DeleteGroups: the groups of this partition.
+    DeleteGroups(Vec<Arc<str>>),
+}
+
+/// One assignment strategy that a member could follow, with what it says to the one who assigns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protocol {
+    /// Its name, such as `range`.
+    pub name: Arc<str>,
+    /// The member's metadata for it. Copied where it is kept.
+    pub metadata: Bytes,
+}
+
+/// A member wants to be in the next generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Join {
+    /// The group.
+    pub group: Arc<str>,
+    /// The member id; empty if it has none yet.
+    pub member: Arc<str>,
+    /// `group.instance.id` (KIP-345).
+    pub instance: Option<Arc<str>>,
+    /// As in the request's header; part of new member ids.
+    pub client_id: Arc<str>,
+    /// The client's address, as Kafka prints it: `/10.0.0.1`.
+    pub client_host: Arc<str>,
+    /// Milliseconds without a heartbeat after which the member is out.
+    pub session_timeout: i32,
+    /// Milliseconds that the member may take to join again; v0 has none and sends the session timeout.
+    pub rebalance_timeout: i32,
+    /// `consumer`, `connect`, ...
+    pub protocol_type: Arc<str>,
+    /// In the member's order of preference.
+    pub protocols: Vec<Protocol>,
+    /// Why, in the client's words (KIP-800).
+    pub reason: Option<Arc<str>>,
+    /// The client understands MEMBER_ID_REQUIRED (v4).
+    pub member_id_required: bool,
+    /// The client understands that it leads but is not to assign (v9, KIP-814).
+    pub skip_assignment: bool,
+}
+
+/// Who sends a request as a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Membership {
+    /// The group.
+    pub group: Arc<str>,
+    /// The member id.
+    pub member: Arc<str>,
+    /// `group.instance.id`.
+    pub instance: Option<Arc<str>>,
+    /// The generation it believes in; negative if it has none.
+    pub generation: i32,
+}
+
+/// A member asks for its assignment; the leader brings everybody's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sync {
+    /// Who.
+    pub from: Membership,
+    /// What the member believes the group's protocol type to be (v5).
+    pub protocol_type: Option<Arc<str>>,
+    /// What the member believes the group's protocol to be (v5).
+    pub protocol: Option<Arc<str>>,
+    /// From the leader: member id and assignment.
+    pub assignments: Vec<(Arc<str>, Bytes)>,
+}
+
+/// Members leave, or an operator removes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leave {
+    /// The group.
+    pub group: Arc<str>,
+    /// Who.
+    pub members: Vec<Leaver>,
+}
+
+/// One that leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaver {
+    /// The member id; empty if only the instance is given.
+    pub member: Arc<str>,
+    /// `group.instance.id`.
+    pub instance: Option<Arc<str>>,
+    /// Why, in the client's words (KIP-800).
+    pub reason: Option<Arc<str>>,
+}
+
+/// What concerns some partitions of a topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows<T> {
+    /// The topic's name.
+    pub topic: Arc<str>,
+    /// Its id, zero if not known or not given.
+    pub id: TopicId,
+    /// Partition index, and what there is to say of it.
+    pub partitions: Vec<(i32, T)>,
+}
+
+/// Offsets to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// Who. A consumer without membership sends an empty member id and a negative generation; its group may be empty too.
+    pub from: Membership,
+    /// The offsets.
+    pub topics: Vec<Rows<NewOffset>>,
+    /// Milliseconds for which to keep them (v2 to v4), if not by `offsets.retention.minutes`.
+    pub retention: Option<i64>,
+}
+
+/// An offset to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewOffset {
+    /// The next record to be read.
+    pub offset: Offset,
+    /// Epoch of the last record read, or `NONE`.
+    pub leader_epoch: Epoch,
+    /// The client's note.
+    pub metadata: Arc<str>,
+}
+
+/// A question for offsets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetch {
+    /// The group.
+    pub group: Arc<str>,
+    /// Which partitions; `None`: all there are.
+    pub topics: Option<Vec<Rows<()>>>,
+    /// Wait for commits that are under way (KIP-447).
+    pub require_stable: bool,
+}
+
+/// Offsets to be forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeleteOffsets {
+    /// The group.
+    pub group: Arc<str>,
+    /// Which.
+    pub topics: Vec<Rows<()>>,
+}
+
+/// Which groups to list: those that match both, each of which matches all if it is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct List {
+    /// Names of states, in any case.
+    pub states: Vec<String>,
+    /// Names of types, in any case.
+    pub kinds: Vec<String>,
+}
+
+/// An answer. Of the same name as its request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// To `Join`.
+    Join(Result<Joined, JoinRefused>),
+    /// To `Sync`.
+    Sync(Result<Synced, Why>),
+    /// To `Heartbeat`.
+    Heartbeat(Result<(), Why>),
+    /// To `Leave`: one row for each.
+    Leave(Result<Vec<Left>, Why>),
+    /// To `Commit`: each row of the request, and whether it was stored.
+    Commit(Result<Vec<Rows<Result<(), Why>>>, Why>),
+    /// To `Fetch`: `None` where nothing is stored.
+    Fetch(Result<Vec<Rows<Option<CommittedOffset>>>, Why>),
+    /// To `DeleteOffsets`.
+    DeleteOffsets(Result<Vec<Rows<Result<(), Why>>>, Why>),
+    /// To `Describe`: each group of the request.
+    Describe(Result<Vec<(Arc<str>, Result<Described, Why>)>, Why>),
+    /// To `List`.
+    List(Result<Vec<Listed>, Why>),
+    /// To `DeleteGroups`: each group of the request.
+    DeleteGroups(Result<Vec<(Arc<str>, Result<(), Why>)>, Why>),
+}
+
+/// A member is in a generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Joined {
+    /// Its member id, new if it had none.
+    pub member: Arc<str>,
+    /// The generation.
+    pub generation: i32,
+    /// The group's protocol type.
+    pub protocol_type: Option<Arc<str>>,
+    /// The protocol that was chosen.
+    pub protocol: Option<Arc<str>>,
+    /// The member id of the one who assigns.
+    pub leader: Arc<str>,
+    /// The leader is not to assign: what was assigned stays (KIP-814).
+    pub skip_assignment: bool,
+    /// To the leader: all members. To others: none.
+    pub members: Vec<JoinedMember>,
+}
+
+/// A member, as its leader sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinedMember {
+    /// Its id.
+    pub member: Arc<str>,
+    /// `group.instance.id`.
+    pub instance: Option<Arc<str>>,
+    /// Its metadata for the chosen protocol.
+    pub metadata: Bytes,
+}
+
+/// A member could not join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinRefused {
+    /// Why.
+    pub why: Why,
+    /// The member id to be answered; with `MemberIdRequired` the new one.
+    pub member: Arc<str>,
+}
+
+/// A member's assignment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Synced {
+    /// The group's protocol type.
+    pub protocol_type: Option<Arc<str>>,
+    /// The protocol that was chosen.
+    pub protocol: Option<Arc<str>>,
+    /// What the leader assigned; empty if it forgot the member.
+    pub assignment: Bytes,
+}
+
+/// What became of one that was to leave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// As in the request.
+    pub member: Arc<str>,
+    /// As in the request.
+    pub instance: Option<Arc<str>>,
+    /// Whether it is out.
+    pub result: Result<(), Why>,
+}
+
+/// A group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    /// Its state.
+    pub state: State,
+    /// Its protocol type; empty if it has none.
+    pub protocol_type: Arc<str>,
+    /// The protocol that was chosen; only of a stable group.
+    pub protocol: Option<Arc<str>>,
+    /// Its members.
+    pub members: Vec<DescribedMember>,
+}
+
+/// A member, as an operator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribedMember {
+    /// Its id.
+    pub member: Arc<str>,
+    /// `group.instance.id`.
+    pub instance: Option<Arc<str>>,
+    /// Of the client that joined.
+    pub client_id: Arc<str>,
+    /// Of the client that joined.
+    pub client_host: Arc<str>,
+    /// Its metadata for the chosen protocol; empty unless the group is stable.
+    pub metadata: Bytes,
+    /// Its assignment.
+    pub assignment: Bytes,
+}
+
+/// A group in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its id.
+    pub group: Arc<str>,
+    /// Its protocol type; empty if it has none.
+    pub protocol_type: Arc<str>,
+    /// Its state.
+    pub state: State,
+    /// Its type.
+    pub kind: Kind,
+}
+
+/// State of a classic group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// No members; perhaps offsets.
+    Empty,
+    /// Members are to join.
+    PreparingRebalance,
+    /// All have joined; the leader assigns.
+    CompletingRebalance,
+    /// Everybody has an assignment.
+    Stable,
+    /// There is no such group. Only in answers.
+    Dead,
+}
+
+impl State {
+    /// Kafka's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Empty => "Empty",
+            State::PreparingRebalance => "PreparingRebalance",
+            State::CompletingRebalance => "CompletingRebalance",
+            State::Stable => "Stable",
+            State::Dead => "Dead",
+        }
+    }
+}
+
+/// Type of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Its members assign (or it has none).
+    Classic,
+}
+
+impl Kind {
+    /// Kafka's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Classic => "classic",
+        }
+    }
+}
+
+impl Request {
+    /// The answer to this request that refuses all of it.
+    pub fn refusal(&self, why: Why) -> Answer {
+        match self {
+            Request::Join(join) => Answer::Join(Err(JoinRefused { why, member: join.member.clone() })),
+            Request::Sync(_) => Answer::Sync(Err(why)),
+            Request::Heartbeat(_) => Answer::Heartbeat(Err(why)),
+            Request::Leave(_) => Answer::Leave(Err(why)),
+            Request::Commit(_) => Answer::Commit(Err(why)),
+            Request::Fetch(_) => Answer::Fetch(Err(why)),
+            Request::DeleteOffsets(_) => Answer::DeleteOffsets(Err(why)),
+            Request::Describe(_) => Answer::Describe(Err(why)),
+            Request::List(_) => Answer::List(Err(why)),
+            Request::DeleteGroups(_) => Answer::DeleteGroups(Err(why)),
+        }
+    }
+}
+
+/// What a coordinator is configured with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// `group.min.session.timeout.ms`.
+    pub min_session_timeout: i32,
+    /// `group.max.session.timeout.ms`.
+    pub max_session_timeout: i32,
+    /// `group.initial.rebalance.delay.ms`.
+    pub initial_rebalance_delay: i32,
+    /// `group.max.size`.
+    pub max_size: usize,
+    /// `offset.metadata.max.bytes`; Kafka counts UTF-16 units.
+    pub offset_metadata_max: usize,
+    /// `offsets.retention.minutes`, in milliseconds.
+    pub offsets_retention: i64,
+    /// `offsets.retention.check.interval.ms`.
+    pub retention_check_interval: i64,
+    /// `offsets.commit.timeout.ms`: how long an append may take before who waits for it is answered.
+    pub write_timeout: i64,
+}
+
+impl Default for Settings {
+    /// Kafka's defaults.
+    fn default() -> Settings {
+        Settings {
+            min_session_timeout: 6_000,
+            max_session_timeout: 1_800_000,
+            initial_rebalance_delay: 3_000,
+            max_size: i32::MAX as usize,
+            offset_metadata_max: 4_096,
+            offsets_retention: 7 * 24 * 3_600_000,
+            retention_check_interval: 600_000,
+            write_timeout: 5_000,
+        }
+    }
+}
+
+/// What the shell is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Answer that ticket. Each is answered exactly once.
+    Answer(Ticket, Answer),
+    /// Append these records to the partition as one batch with acks=all, after those of all earlier writes, and say so with
+    /// [`Coordinator::committed`](super::Coordinator::committed) or [`Coordinator::failed`](super::Coordinator::failed).
+    Append(WriteId, Vec<super::GroupRecord>),
+}
+
+/// A topic that is no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletedTopic {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its id.
+    pub id: TopicId,
+}
