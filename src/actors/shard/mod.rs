@@ -4,10 +4,12 @@
 //! * Owns: the partitions whose hash falls to this thread, their restart budgets, the timers for all of them.
 //! * Told by: `Link` (what the metadata says), its children's death watches, its own timer.
 
+mod coordinators;
 mod disk;
 mod settings;
 
 pub use disk::{Dir, Disk};
+use coordinators::Coordinators;
 pub use settings::{Settings, current};
 
 use super::log_io::{Job, NewPartition};
@@ -78,6 +80,7 @@ pub struct Shard {
     routes: Arc<Routes>,
     settings: Settings,
     hosted: FxHashMap<TopicPartition, Hosted>,
+    coordinators: Coordinators,
     image: Arc<Image>,
     deaths: Arc<ActorMetrics>,
     retention: clock::Moment,
@@ -136,6 +139,7 @@ impl Shard {
             image: Arc::new(Image::empty("")),
             settings,
             hosted: FxHashMap::default(),
+            coordinators: Coordinators::default(),
             deaths,
             retention: clock::moment(),
             flushed: clock::moment(),
@@ -162,6 +166,7 @@ impl Shard {
     /// Brings the partitions that changed in line with the image.
     fn apply(&mut self, delta: &Delta, ctx: &mut Context<Self>) {
         let (mut added, mut removed, mut made) = (Vec::new(), Vec::new(), Vec::new());
+        self.forget_offsets(delta);
         for topic in delta.topics_deleted.values() {
             self.settings.forget(topic.id);
             for partition in topic.partitions.keys() {
@@ -175,10 +180,12 @@ impl Shard {
                 None => removed.extend(self.remove(at)),
                 Some((topic, role)) => {
                     let config = self.settings.of(&self.image, at.topic, &topic);
+                    let leads = role.leadership.leader == self.context.node;
                     match self.hosted.get_mut(&at) {
                         Some(hosted) => hosted.assign(Assign { role, config }),
-                        None => added.push((at, self.host(at, topic, Assign { role, config }, &mut made, ctx))),
+                        None => added.push((at, self.host(at, topic.clone(), Assign { role, config }, &mut made, ctx))),
                     }
+                    self.coordinate(at, &topic, leads, ctx);
                 }
             }
         }
@@ -248,6 +255,7 @@ impl Shard {
 
     fn remove(&mut self, at: TopicPartition) -> Option<TopicPartition> {
         let hosted = self.hosted.remove(&at)?;
+        self.stop_coordinating(at);
         self.disk.left(hosted.dir);
         hosted.partition.tell(Delete);
         Some(at)
@@ -333,6 +341,7 @@ impl Handler<Shutdown> for Shard {
     type Result = ();
     fn handle(&mut self, m: Shutdown, _: &mut Context<Self>) {
         self.closing = true;
+        self.stop_all_coordinators();
         let answers: Vec<_> = self
             .hosted
             .drain()
@@ -388,5 +397,6 @@ impl Handler<Died<Child>> for Shard {
         let flushes_by_time = assigned.config.flush_ms < i64::MAX;
         self.hosted.insert(m.name, Hosted { partition, topic, generation, deaths, assigned, dir, flushes_by_time });
         self.deaths.restarts.inc();
+        self.restart_coordinator(m.name, ctx);
     }
 }
