@@ -475,9 +475,10 @@ impl Default for Settings {
 pub enum Effect {
     /// Answer that ticket. Each is answered exactly once.
     Answer(Ticket, Answer),
-    /// Append these records to the partition as one batch with acks=all, after those of all earlier writes, and say so with
-    /// [`Coordinator::committed`](super::Coordinator::committed) or [`Coordinator::failed`](super::Coordinator::failed).
-    Append(WriteId, Vec<super::GroupRecord>),
+    /// Append these records to the partition with acks=all, in one batch (which may hold several writes) after those of all earlier
+    /// writes, and say what became of them with [`Coordinator::committed`](super::Coordinator::committed) or
+    /// [`Coordinator::failed`](super::Coordinator::failed).
+    Append(WriteId, Arc<[super::GroupRecord]>),
 }
 
 /// A topic that is no more.
