@@ -18,7 +18,6 @@ use kafka_protocol::messages::offset_fetch_response::{
 use kafka_protocol::messages::{OffsetFetchRequest, OffsetFetchResponse};
 use kafka_protocol::protocol::StrBytes;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// The row.
 pub const SPEC: Spec = Spec::new(9, "OffsetFetch", 1, 9);
@@ -134,6 +133,7 @@ mod tests {
     use super::*;
     use crate::api::testkit::{call, encodes};
     use crate::core::types::Millis;
+    use std::sync::Arc;
     use kafka_protocol::messages::GroupId;
     use kafka_protocol::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics};
 

@@ -22,7 +22,6 @@ use actix::prelude::*;
 use batches::{Chunk, Unreadable};
 use messages::{Ask, TOPIC, TopicsDeleted, Unload};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The name of a shard's child: the coordinator of the groups of that partition.
