@@ -2,10 +2,11 @@
 //!
 //! A record's value is a frame version (always 1), the record's type and its version, all variable-length, and then the body with compact
 //! lengths and tagged fields. Tagged fields that no schema knows are skipped. [`control`] has the quorum's own records, [`quorum_state`]
-//! its file.
+//! its file, [`group`] the records of another log: `__consumer_offsets`.
 
 mod codec;
 pub mod control;
+pub mod group;
 mod metadata;
 pub mod quorum_state;
 
@@ -26,7 +27,7 @@ pub enum BadRecord {
     #[error("metadata records of frame version {0} cannot be read; Kafka writes version 1 since 3.0")]
     FrameVersion(u32),
     /// A type that this broker does not know.
-    #[error("unknown metadata record type {0}: the log was written for features that this broker does not have")]
+    #[error("unknown record type {0}: the log was written for features that this broker does not have")]
     UnknownType(u32),
     /// A version of a known record that this broker does not know.
     #[error("unknown version {version} of {record}: the log was written by a newer broker")]

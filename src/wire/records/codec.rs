@@ -88,11 +88,37 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn text_or_null(&mut self) -> Read<Option<String>> {
-        let Some(size) = self.uvarint()?.checked_sub(1) else {
-            return Ok(None);
-        };
-        let text = std::str::from_utf8(self.take(size as usize)?).map_err(|_| BadRecord::NotUtf8)?;
-        Ok(Some(text.to_owned()))
+        Ok(self.str_or_null()?.map(str::to_owned))
+    }
+
+    pub(super) fn str_or_null(&mut self) -> Read<Option<&'a str>> {
+        self.bytes_or_null()?.map(utf8).transpose()
+    }
+
+    pub(super) fn bytes_or_null(&mut self) -> Read<Option<&'a [u8]>> {
+        let size = self.uvarint()?.checked_sub(1);
+        size.map(|size| self.take(size as usize)).transpose()
+    }
+
+    /// A text after a two-byte length, as versions that are not flexible have it.
+    pub(super) fn classic_str_or_null(&mut self) -> Read<Option<&'a str>> {
+        match self.i16()? {
+            -1 => Ok(None),
+            size => self.take(usize::try_from(size).map_err(|_| BadRecord::Length)?).and_then(utf8).map(Some),
+        }
+    }
+
+    /// Bytes after a four-byte length.
+    pub(super) fn classic_bytes_or_null(&mut self) -> Read<Option<&'a [u8]>> {
+        match self.i32()? {
+            -1 => Ok(None),
+            size => self.take(usize::try_from(size).map_err(|_| BadRecord::Length)?).map(Some),
+        }
+    }
+
+    /// How many bytes are left.
+    pub(super) fn left(&self) -> usize {
+        self.bytes.len()
     }
 
     pub(super) fn text(&mut self) -> Read<String> {
@@ -135,6 +161,10 @@ impl<'a> Reader<'a> {
     pub(super) fn no_tags(&mut self) -> Read<()> {
         self.tags(|_, _| Ok(Tag::Unknown))
     }
+}
+
+fn utf8(bytes: &[u8]) -> Read<&str> {
+    std::str::from_utf8(bytes).map_err(|_| BadRecord::NotUtf8)
 }
 
 /// What became of a tagged field.
@@ -204,6 +234,28 @@ impl<'a> Writer<'a> {
         }
         self.uvarint(text.len() as u32 + 1);
         self.out.extend(text.as_bytes());
+    }
+
+    /// A text after a two-byte length, as versions that are not flexible have it.
+    pub(super) fn classic_text(&mut self, text: &str) {
+        if text.len() > MAX_TEXT {
+            self.too_long = Some(text.len());
+        }
+        self.i16(text.len() as i16);
+        self.out.extend(text.as_bytes());
+    }
+
+    pub(super) fn classic_text_or_null(&mut self, text: Option<&str>) {
+        match text {
+            Some(text) => self.classic_text(text),
+            None => self.i16(-1),
+        }
+    }
+
+    /// Bytes after a four-byte length.
+    pub(super) fn classic_bytes(&mut self, bytes: &[u8]) {
+        self.i32(bytes.len() as i32);
+        self.out.extend(bytes);
     }
 
     pub(super) fn text_or_null(&mut self, text: Option<&str>) {
