@@ -48,12 +48,9 @@ pub enum Unreadable {
 /// One batch of those records, for the partition to append.
 pub fn build(records: &[GroupRecord], now: Millis) -> Result<Bytes, BadRecord> {
     let mut batch = BatchBuilder::new(Offset(0), Epoch::NONE, now);
-    let (mut key, mut value) = (Vec::new(), Vec::new());
     for record in records {
-        key.clear();
-        value.clear();
-        let has_value = group::encode(record, &mut key, &mut value)?;
-        batch.push(0, Some(&key), has_value.then_some(&value));
+        let (key, value) = group::encode(record)?;
+        batch.push(0, Some(&key), value.as_deref());
     }
     Ok(batch.finish().map(Bytes::from).unwrap_or_default())
 }
@@ -85,10 +82,10 @@ fn take_apart(bytes: &[u8], from: Offset) -> Result<Chunk, Unreadable> {
             if record.offset < from {
                 continue;
             }
-            match group::decode(record.key, record.value) {
-                Ok(Some(record)) => chunk.records.push(record),
-                // Of kinds that this version does not have: share groups, streams groups.
-                Ok(None) => {}
+            match group::decode(record.key.unwrap_or_default(), record.value) {
+                Ok(record) => chunk.records.push(record),
+                // Of groups that this version does not have: those of the newer protocols, share groups, streams groups.
+                Err(BadRecord::UnknownType(_)) => {}
                 Err(e) => tracing::warn!(offset = record.offset.0, "a record of a group cannot be read and is skipped: {e}"),
             }
         }
