@@ -330,7 +330,7 @@ fn producers() {
 }
 
 #[test]
-fn versions() {
+fn api_versions_lists_the_table() {
     let mut recorder = Recorder::start();
     let ask = |version: i16| match version {
         3.. => ApiVersionsRequest::default().with_client_software_name(text("golden")).with_client_software_version(text("1")),

@@ -36,7 +36,7 @@ fn describe(call: &Call, image: &Image, listener: &str, request: &DescribeCluste
     }
     let nodes = Nodes::new(image, listener);
     let told: Vec<_> = nodes.reachable().filter(|(broker, _)| !broker.fenced || request.include_fenced_brokers).collect();
-    let controller = nodes.controller();
+    let controller = nodes.controller(call.correlation);
     // Clients wait for a controller that they can find among the brokers.
     let controller = if told.iter().any(|(broker, _)| broker.id == controller) { controller } else { BrokerId::NONE };
     let brokers = told.into_iter().map(|(broker, endpoint)| {

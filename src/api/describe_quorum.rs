@@ -75,11 +75,12 @@ fn respond(call: &Call, image: &Image, node: BrokerId, view: &QuorumView, now: M
         return of_the_metadata_log(PartitionData::default().with_error_code(call.error(error)).with_error_message(sentence(error)));
     }
     let voters = view.voters.iter().map(|voter| {
-        let leads = voter.id == node;
+        let at = if voter.id == node { now.0 } else { -1 };
         let state = ReplicaState::default()
             .with_replica_id(messages::BrokerId(voter.id.0))
             .with_log_end_offset(voter.log_end.0)
-            .with_last_caught_up_timestamp(if leads { now.0 } else { -1 });
+            .with_last_fetch_timestamp(at)
+            .with_last_caught_up_timestamp(at);
         if call.version >= 2 { state.with_replica_directory_id(uuid(voter.directory)) } else { state }
     });
     let partition = PartitionData::default()
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!((row.leader_id.0, row.leader_epoch, row.high_watermark, row.observers.len()), (1, 3, 29, 0));
         let voter = &row.current_voters[0];
         assert_eq!((voter.replica_id.0, voter.replica_directory_id.as_u128(), voter.log_end_offset), (1, 9, 30));
-        assert_eq!((voter.last_fetch_timestamp, voter.last_caught_up_timestamp), (-1, 77));
+        assert_eq!((voter.last_fetch_timestamp, voter.last_caught_up_timestamp), (77, 77));
         assert_eq!(answer.nodes[0].node_id.0, 1);
     }
 

@@ -49,10 +49,11 @@ impl<'a> Nodes<'a> {
         self.reachable().filter(|(broker, _)| !broker.fenced)
     }
 
-    /// Who is called the controller: any broker that is up, because each carries requests to the real one.
-    pub fn controller(&self) -> BrokerId {
+    /// Who is called the controller: any broker that is up, because each carries requests to the real one. Another one for each request
+    /// of a client, which are numbered by `correlation`.
+    pub fn controller(&self, correlation: i32) -> BrokerId {
         let up: Vec<BrokerId> = self.0.iter().filter(|node| !node.broker.fenced).map(|node| node.broker.id).collect();
-        if up.is_empty() { BrokerId::NONE } else { up[rand::random_range(0..up.len())] }
+        if up.is_empty() { BrokerId::NONE } else { up[correlation as u32 as usize % up.len()] }
     }
 
     /// The leader, if it can be reached.
@@ -66,7 +67,7 @@ impl<'a> Nodes<'a> {
     }
 
     /// The replicas that cannot serve: fenced, unregistered, without the listener, or in a directory that is offline.
-    pub fn offline<'i>(&'i self, partition: &'i Partition) -> impl Iterator<Item = BrokerId> + 'i {
+    pub fn offline<'i>(&'i self, partition: &'i Partition) -> impl Iterator<Item = BrokerId> + Clone + 'i {
         let online = |at: usize, id: &BrokerId| {
             let Some(node) = self.get(*id).filter(|node| node.is_alive()) else { return false };
             let dirs = &node.broker.log_dirs;
@@ -105,7 +106,10 @@ mod tests {
     #[test]
     fn the_controller_is_somebody_alive() {
         let image = image_of([Broker { fenced: true, ..broker(1) }, broker(2)], []);
-        assert_eq!(Nodes::new(&image, "PLAINTEXT").controller(), BrokerId(2));
-        assert_eq!(Nodes::new(&image_of([], []), "PLAINTEXT").controller(), BrokerId::NONE);
+        assert_eq!(Nodes::new(&image, "PLAINTEXT").controller(7), BrokerId(2));
+        let image = image_of([broker(1), broker(2), broker(3)], []);
+        let nodes = Nodes::new(&image, "PLAINTEXT");
+        assert_eq!([0, 1, 2, -1].map(|correlation| nodes.controller(correlation).0), [1, 2, 3, 1]);
+        assert_eq!(Nodes::new(&image_of([], []), "PLAINTEXT").controller(7), BrokerId::NONE);
     }
 }

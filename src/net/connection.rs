@@ -43,11 +43,11 @@ pub struct Shared {
     pub admission: Arc<Admission>,
     /// Bounds.
     pub limits: Limits,
-    /// When a peer that speaks another protocol was last logged.
-    pub strangers_logged: Cell<Option<clock::Moment>>,
+    /// When strangers were last logged: those that speak TLS, those that speak HTTP, others.
+    pub strangers_logged: Cell<[Option<clock::Moment>; 3]>,
 }
 
-/// Strangers (TLS, HTTP, port scanners) are logged at most once in this time.
+/// Strangers of one kind are logged at most once in this time.
 const STRANGER_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Why a connection ended, for the log.
@@ -314,9 +314,15 @@ impl Connection {
         let peer = self.cx.peer.address;
         match ended {
             Ended::Stranger(what) => {
-                let due = self.shared.strangers_logged.get().is_none_or(|at| at.elapsed() >= STRANGER_LOG_INTERVAL);
-                if due {
-                    self.shared.strangers_logged.set(Some(clock::moment()));
+                let kind = match what {
+                    BadFrame::Tls => 0,
+                    BadFrame::Http => 1,
+                    BadFrame::Negative(_) | BadFrame::TooSmall(_) | BadFrame::TooLarge { .. } => 2,
+                };
+                let mut logged = self.shared.strangers_logged.get();
+                if logged[kind].is_none_or(|at| at.elapsed() >= STRANGER_LOG_INTERVAL) {
+                    logged[kind] = Some(clock::moment());
+                    self.shared.strangers_logged.set(logged);
                     tracing::warn!(%peer, listener = &*self.cx.peer.listener, "{what}; the connection was closed (logged at most once a minute)");
                 }
             }

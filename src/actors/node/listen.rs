@@ -91,7 +91,7 @@ pub fn accept_everywhere(
         arbiter.spawn_fn(move || match tokio::net::TcpListener::from_std(socket) {
             Ok(socket) => {
                 let shared =
-                    Rc::new(Shared { buffer: RefCell::new(BytesMut::new()), admission, limits, strangers_logged: Cell::new(None) });
+                    Rc::new(Shared { buffer: RefCell::new(BytesMut::new()), admission, limits, strangers_logged: Cell::default() });
                 actix::spawn(acceptor::accept(socket, name, broker, connections, shared));
             }
             Err(e) => tracing::error!(listener = &*name, "cannot accept connections: {e}"),

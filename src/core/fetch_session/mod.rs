@@ -57,7 +57,7 @@ pub struct Wanted {
     pub key: Key,
     /// What of it.
     pub params: Params,
-    /// Where the session keeps it; to be handed back to [`Incremental::shows`].
+    /// Where the session keeps it; to be handed back to `Answering::shows`.
     pub slot: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Lies about sizes, one by one, in bodies that are otherwise sound. `tests/wire_fuzz` does the same at random, and checks the decoders.
+//! Lies about sizes, one by one, in bodies that are otherwise sound. `protocol-tests/tests/wire_fuzz` does the same at random, and checks the decoders.
 
 use super::*;
 

@@ -1,3 +1,5 @@
+//! Every version of the answer, against the message crate's encoder.
+
 use super::*;
 use crate::api::fetch::SPEC;
 use crate::api::testkit;

@@ -4,7 +4,7 @@
 //! repeats a run:
 //!
 //! ```text
-//! FUZZ_SECONDS=60 cargo test --test wire_fuzz
+//! FUZZ_SECONDS=60 cargo test -p understudy-protocol-tests --test wire_fuzz
 //! ```
 
 mod decoders;
