@@ -1,16 +1,15 @@
 //! The coordinators of a shard: one for each led partition of `__consumer_offsets`.
 
-use super::{DEATH_WINDOW, DEATHS_ALLOWED, Shard};
+use super::Shard;
+use super::deaths::{self, Deaths};
 use crate::actors::groups::messages::{TOPIC, TopicsDeleted, Unload};
 use crate::actors::groups::{Groups, GroupsOf, NewGroups};
 use crate::core::controller::Delta;
 use crate::core::group::request::DeletedTopic;
 use crate::core::types::TopicPartition;
-use crate::rt::clock::{self, Moment};
 use crate::rt::{DeathWatch, Died, Tell};
 use actix::prelude::*;
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The coordinators by partition.
@@ -24,7 +23,7 @@ pub struct Coordinators {
 struct Running {
     groups: Addr<Groups>,
     generation: u32,
-    deaths: VecDeque<Moment>,
+    deaths: Deaths,
 }
 
 impl Shard {
@@ -34,13 +33,13 @@ impl Shard {
             return;
         }
         match (leads, self.coordinators.groups.contains_key(&at)) {
-            (true, false) => self.start_coordinating(at, VecDeque::new(), ctx),
+            (true, false) => self.start_coordinating(at, Deaths::default(), ctx),
             (false, true) => self.stop_coordinating(at),
             _ => {}
         }
     }
 
-    fn start_coordinating(&mut self, at: TopicPartition, deaths: VecDeque<Moment>, ctx: &mut Context<Self>) {
+    fn start_coordinating(&mut self, at: TopicPartition, deaths: Deaths, ctx: &mut Context<Self>) {
         let Some(hosted) = self.hosted.get(&at) else { return };
         let new = NewGroups {
             at,
@@ -102,12 +101,9 @@ impl Handler<Died<GroupsOf>> for Shard {
         let GroupsOf(at) = m.name;
         let Some(running) = self.coordinators.groups.get_mut(&at).filter(|running| running.generation == m.generation) else { return };
         let mut deaths = std::mem::take(&mut running.deaths);
-        deaths.push_back(clock::moment());
-        while deaths.front().is_some_and(|at| at.elapsed() > DEATH_WINDOW) {
-            deaths.pop_front();
-        }
-        let again = deaths.len() < DEATHS_ALLOWED;
-        tracing::error!(partition = at.partition, deaths = deaths.len(), again, "the coordinator of a partition of {TOPIC} died");
+        let times = deaths.another();
+        let again = times < deaths::ALLOWED;
+        tracing::error!(partition = at.partition, deaths = times, again, "the coordinator of a partition of {TOPIC} died");
         self.coordinators.groups.remove(&at);
         self.routes.coordinate(at, None);
         if again {

@@ -5,11 +5,13 @@
 //! * Told by: `Link` (what the metadata says), its children's death watches, its own timer.
 
 mod coordinators;
+mod deaths;
 mod disk;
 mod settings;
 
-pub use disk::{Dir, Disk};
 use coordinators::Coordinators;
+use deaths::Deaths;
+pub use disk::{Dir, Disk};
 pub use settings::{Settings, current};
 
 use super::log_io::{Job, NewPartition};
@@ -25,7 +27,6 @@ use crate::rt::{DeathWatch, Died, Reply, Tell, clock, port};
 use actix::prelude::*;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,12 +35,6 @@ use understudy_metrics::{ActorMetrics, Families};
 
 /// The partitions' checkpoint interval (`replica.high.watermark.checkpoint.interval.ms`), and how often the shard looks at the time.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
-
-/// A partition that dies so often within [`DEATH_WINDOW`] stays offline.
-const DEATHS_ALLOWED: usize = 3;
-
-/// See [`DEATHS_ALLOWED`].
-const DEATH_WINDOW: Duration = Duration::from_secs(60);
 
 /// What the actors of one shard share. Not `Send`: it lives and dies with the thread.
 pub struct ShardContext {
@@ -92,7 +87,7 @@ struct Hosted {
     partition: Addr<Partition>,
     topic: Arc<str>,
     generation: u32,
-    deaths: VecDeque<clock::Moment>,
+    deaths: Deaths,
     assigned: Assign,
     dir: usize,
     /// `flush.ms` is set.
@@ -223,7 +218,7 @@ impl Shard {
         let partition = self.create(at, &topic, &assigned, dir, found, 0, None, ctx);
         let route = Route { partition: partition.clone(), topic: topic.clone(), dir };
         let flushes_by_time = assigned.config.flush_ms < i64::MAX;
-        self.hosted.insert(at, Hosted { partition, topic, generation: 0, deaths: VecDeque::new(), assigned, dir, flushes_by_time });
+        self.hosted.insert(at, Hosted { partition, topic, generation: 0, deaths: Deaths::default(), assigned, dir, flushes_by_time });
         route
     }
 
@@ -368,29 +363,14 @@ impl Handler<Died<Child>> for Shard {
         if m.panicked {
             self.deaths.died(true);
         }
-        let Some(hosted) = self.hosted.get(&m.name) else { return };
-        if hosted.generation != m.generation {
-            return;
-        }
-        if !m.panicked {
-            return;
-        }
+        let Some(hosted) = self.hosted.get_mut(&m.name).filter(|hosted| m.panicked && hosted.generation == m.generation) else { return };
         let (topic, assigned, dir, generation) = (hosted.topic.clone(), hosted.assigned.clone(), hosted.dir, hosted.generation + 1);
-        let mut deaths = hosted.deaths.clone();
-        deaths.push_back(clock::moment());
-        while deaths.front().is_some_and(|at| at.elapsed() > DEATH_WINDOW) {
-            deaths.pop_front();
-        }
+        let mut deaths = std::mem::take(&mut hosted.deaths);
+        let times = deaths.another();
         let name = format!("{topic}-{}", m.name.partition);
-        let offline = (deaths.len() >= DEATHS_ALLOWED).then(|| {
-            Arc::from(format!("{name} died {DEATHS_ALLOWED} times within {} s; see the log, then restart", DEATH_WINDOW.as_secs()))
-        });
-        tracing::error!(
-            partition = name,
-            deaths = deaths.len(),
-            offline = offline.is_some(),
-            "a partition died; its log is recovered from disk"
-        );
+        let offline = (times >= deaths::ALLOWED)
+            .then(|| Arc::from(format!("{name} died {times} times within {} s; see the log, then restart", deaths::WINDOW.as_secs())));
+        tracing::error!(partition = name, deaths = times, offline = offline.is_some(), "a partition died; its log is recovered from disk");
         let found = Found { clean: false, recovery_point: Offset(0), log_start: None };
         let partition = self.create(m.name, &topic, &assigned, dir, Some(found), generation, offline, ctx);
         self.routes.change(&[(m.name, Route { partition: partition.clone(), topic: topic.clone(), dir })], &[]);
