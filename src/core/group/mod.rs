@@ -19,3 +19,6 @@ pub use coordinator::Coordinator;
 pub use partition::partition_of;
 pub use records::{CommittedOffset, GroupMetadata, GroupRecord, MemberMetadata};
 pub use request::{Answer, Effect, Request, Settings, Ticket, Why, WriteId};
+
+#[cfg(test)]
+mod tests;

@@ -234,7 +234,7 @@ fn what_is_unknown_or_impossible_is_said() {
     }
     assert_eq!(
         BadRecord::UnknownType(6).to_string(),
-        "unknown metadata record type 6: the log was written for features that this broker does not have"
+        "unknown record type 6: the log was written for features that this broker does not have"
     );
 }
 

@@ -45,7 +45,8 @@ impl Group {
         if !self.has_room(&join.member, cx) {
             self.remove(&join.member, cx);
             cx.answer(ticket, Answer::Join(Self::no(Why::GroupMaxSizeReached, &"".into())));
-            return None;
+            // It may have been the last that was waited for.
+            return self.maybe_complete(cx);
         }
         if !self.suits(&join.protocol_type, &join.protocols) {
             cx.answer(ticket, Answer::Join(Self::no(Why::InconsistentGroupProtocol, &join.member)));

@@ -85,14 +85,6 @@ impl Group {
         }
     }
 
-    pub(super) fn state(&self) -> State {
-        self.state
-    }
-
-    pub(super) fn generation(&self) -> i32 {
-        self.generation
-    }
-
     /// Nobody is in it and nobody is about to be.
     pub(super) fn is_deserted(&self) -> bool {
         self.state == State::Empty && self.pending.is_empty()
