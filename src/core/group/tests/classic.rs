@@ -1,3 +1,5 @@
+//! The classic protocol as timelines: who joins, syncs, leaves, falls silent, and what each is answered.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Committed offsets: who may commit, what is kept, when it expires.
+
 use super::*;
 use crate::core::group::CommittedOffset;
 use crate::core::types::Id;

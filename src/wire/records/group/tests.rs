@@ -1,3 +1,5 @@
+//! Records of groups against bytes that Apache Kafka wrote, and through their own encoder.
+
 use bytes::Bytes;
 use kafka_protocol::records::RecordBatchDecoder;
 use proptest::prelude::*;
