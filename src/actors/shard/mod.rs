@@ -23,7 +23,7 @@ use crate::core::controller::{Delta, Image};
 use crate::core::types::{BrokerId, Offset, TopicPartition};
 use crate::log::Files;
 use crate::log::storage::Fs;
-use crate::rt::{DeathWatch, Died, Reply, Tell, clock, port};
+use crate::rt::{DeathWatch, Died, Essential, Reply, Tell, clock, port};
 use actix::prelude::*;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::cell::{Cell, RefCell};
@@ -81,6 +81,7 @@ pub struct Shard {
     retention: clock::Moment,
     flushed: clock::Moment,
     closing: bool,
+    _essential: Essential,
 }
 
 struct Hosted {
@@ -139,6 +140,7 @@ impl Shard {
             retention: clock::moment(),
             flushed: clock::moment(),
             closing: false,
+            _essential: Essential("shard"),
         }
     }
 
