@@ -41,7 +41,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer { folder: "wire", may: &["core", "bytes", "kafka_protocol", "serde", "serde_json", "thiserror"] },
     Layer { folder: "config", may: &["core", "java_properties", "strsim", "thiserror"] },
-    Layer { folder: "rt", may: &["core::types", "actix", "thiserror", "tokio"] },
+    Layer { folder: "rt", may: &["core::types", "actix", "std::process", "thiserror", "tokio", "tracing"] },
     Layer {
         folder: "actors",
         may: &[
