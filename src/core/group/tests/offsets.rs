@@ -1,3 +1,5 @@
+//! Commits and questions for them.
+
 use super::*;
 use crate::core::group::CommittedOffset;
 use crate::core::types::Id;

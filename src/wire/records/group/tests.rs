@@ -1,3 +1,5 @@
+//! Bytes that an Apache Kafka wrote, and bytes that nobody would.
+
 use bytes::Bytes;
 use kafka_protocol::records::RecordBatchDecoder;
 use proptest::prelude::*;
