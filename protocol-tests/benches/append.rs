@@ -81,7 +81,8 @@ fn recovery(c: &mut Criterion) {
         group.throughput(Throughput::Bytes(log.size_bytes()));
         for (how, clean) in [("checked", false), ("clean", true)] {
             log.close().expect("closed");
-            let hints = OpenHints { clean, recovery_point: Offset(0), log_start: Offset(0), replay_from: Offset(i64::MAX) };
+            let hints =
+                OpenHints { clean, survived: false, recovery_point: Offset(0), log_start: Offset(0), replay_from: Offset(i64::MAX) };
             group.bench_function(format!("{how}, {name}"), |b| {
                 b.iter_batched(
                     || (log.dir().to_owned(), log.config().clone()),

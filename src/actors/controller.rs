@@ -9,7 +9,7 @@ use crate::core::chance::Chance;
 use crate::core::controller::request::{Answer, Request};
 use crate::core::controller::{self as rules, Image, Record, Settings};
 use crate::core::types::{Epoch, Offset};
-use crate::rt::{Reply, Tell};
+use crate::rt::{Essential, Reply, Tell};
 use actix::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ pub struct Controller {
     published: Offset,
     waiting: VecDeque<Waiting>,
     chance: Random,
+    _essential: Essential,
 }
 
 struct Active {
@@ -89,7 +90,15 @@ impl Controller {
     /// A controller that waits for its quorum; `image` is all of the log so far.
     pub fn new(settings: Settings, image: Image, bootstrap: Vec<Record>) -> Controller {
         let standby = Some(rules::Controller::new(image, settings));
-        Controller { standby, active: None, bootstrap, published: Offset::NONE, waiting: VecDeque::new(), chance: Random }
+        Controller {
+            standby,
+            active: None,
+            bootstrap,
+            published: Offset::NONE,
+            waiting: VecDeque::new(),
+            chance: Random,
+            _essential: Essential("controller"),
+        }
     }
 
     fn answer_published(&mut self) {

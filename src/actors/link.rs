@@ -11,7 +11,7 @@ use crate::core::controller::records::ResourceType;
 use crate::core::controller::request::{Answer, ProducerIdBlock, Refusal, Request};
 use crate::core::controller::{Delta, Image, Record};
 use crate::core::types::{BrokerId, Epoch, Offset};
-use crate::rt::{Gone, Reply, Tell};
+use crate::rt::{Essential, Gone, Reply, Tell};
 use actix::prelude::*;
 use arc_swap::ArcSwap;
 use std::collections::VecDeque;
@@ -32,6 +32,7 @@ pub struct Link {
     ids: ProducerIdBlock,
     /// Who waits for a new block of producer ids.
     id_waiters: VecDeque<Reply<Result<i64, Unavailable>>>,
+    _essential: Essential,
 }
 
 struct Applying {
@@ -134,6 +135,7 @@ impl Link {
             broker_epoch: -1,
             ids: ProducerIdBlock { first: 0, count: 0 },
             id_waiters: VecDeque::new(),
+            _essential: Essential("link"),
         }
     }
 

@@ -1,9 +1,11 @@
 //! Which partitions are hosted here and how to reach them: a published snapshot that every connection reads.
 
+use super::groups::Groups;
 use super::partition::Partition;
 use crate::core::types::TopicPartition;
 use actix::Addr;
 use arc_swap::ArcSwap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The way to one hosted replica.
@@ -20,10 +22,14 @@ pub struct Route {
 /// Routes by partition. Ids are the controller's, so a fast hash will do.
 type Table = imbl::GenericHashMap<TopicPartition, Route, rustc_hash::FxBuildHasher, imbl::shared_ptr::DefaultSharedPtr>;
 
+/// Coordinators by partition: at most as many as `__consumer_offsets` has partitions.
+type Coordinators = BTreeMap<TopicPartition, Addr<Groups>>;
+
 /// The routes of this process. Shards write their own partitions; everybody reads.
 #[derive(Default)]
 pub struct Routes {
     table: ArcSwap<Table>,
+    groups: ArcSwap<Coordinators>,
 }
 
 impl Routes {
@@ -52,6 +58,28 @@ impl Routes {
             for (at, route) in add {
                 table.insert(*at, route.clone());
             }
+            table
+        });
+    }
+
+    /// The coordinator of the groups of a partition of `__consumer_offsets`, if this broker leads it.
+    pub fn groups(&self, at: TopicPartition) -> Option<Addr<Groups>> {
+        self.groups.load().get(&at).cloned()
+    }
+
+    /// The coordinators of all groups that are coordinated here, in the order of their partitions.
+    pub fn all_groups(&self) -> Vec<Addr<Groups>> {
+        self.groups.load().values().cloned().collect()
+    }
+
+    /// Adds or removes a coordinator. From the shard that owns it.
+    pub fn coordinate(&self, at: TopicPartition, groups: Option<Addr<Groups>>) {
+        self.groups.rcu(|table| {
+            let mut table = (**table).clone();
+            match &groups {
+                Some(groups) => table.insert(at, groups.clone()),
+                None => table.remove(&at),
+            };
             table
         });
     }

@@ -1,12 +1,19 @@
 //! FindCoordinator (key 10), v0-6.
 //!
-//! Which broker coordinates a group, a transactional id or a share partition. None does yet: the answer is COORDINATOR_NOT_AVAILABLE,
-//! upon which clients ask again later.
+//! Which broker coordinates a group, a transactional id or a share partition. Groups are looked after by the leader of their partition of
+//! `__consumer_offsets`, which is made when first looked for: COORDINATOR_NOT_AVAILABLE meanwhile, upon which clients ask again. Nobody
+//! coordinates the others yet.
 //! * v0 groups only. v1 transactional ids, throttle time, messages.
 //! * v4 many keys of one type (KIP-699). v5 TRANSACTION_ABORTABLE is understood (KIP-890). v6 share partitions (KIP-932).
 
+use super::groups::{create_topic, partition};
+use super::nodes::Nodes;
+use super::terms::text;
 use super::{Call, Cx, Outcome, Spec};
-use crate::core::types::Id;
+use crate::actors::groups::messages::TOPIC;
+use crate::core::controller::Image;
+use crate::core::controller::records::Endpoint;
+use crate::core::types::{BrokerId, Id};
 use crate::wire::error::ErrorCode;
 use kafka_protocol::messages::find_coordinator_response::Coordinator;
 use kafka_protocol::messages::{self, FindCoordinatorRequest, FindCoordinatorResponse};
@@ -20,21 +27,60 @@ const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
 const SHARE: i8 = 2;
 
-/// Names coordinators.
-pub fn handle(_: &Cx, call: &Rc<Call>, request: FindCoordinatorRequest) -> Outcome<FindCoordinatorResponse> {
-    Outcome::Now(respond(call, request))
+/// Names coordinators, and has the topic of groups made.
+pub fn handle(cx: &Cx, call: &Rc<Call>, request: FindCoordinatorRequest) -> Outcome<FindCoordinatorResponse> {
+    let image = cx.image();
+    let is_wanted = request.key_type == GROUP && (call.version < 4 || !request.coordinator_keys.is_empty());
+    if is_wanted && image.topic_by_name(TOPIC).is_none() {
+        create_topic(cx);
+    }
+    Outcome::Now(respond(call, &View { image: &image, nodes: Nodes::new(&image, &cx.peer.listener) }, request))
 }
 
-fn respond(call: &Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse {
-    let nobody = messages::BrokerId(-1);
+/// Where coordinators are, for the clients of one listener.
+struct View<'a> {
+    image: &'a Image,
+    nodes: Nodes<'a>,
+}
+
+/// A coordinator and where it is reached.
+type Found<'a> = (BrokerId, &'a Endpoint);
+
+impl<'a> View<'a> {
+    fn find(&self, version: i16, key_type: i8, key: &str) -> Result<Found<'a>, ErrorCode> {
+        match key_type {
+            GROUP => self.group(key).ok_or(ErrorCode::CoordinatorNotAvailable),
+            TRANSACTION => Err(ErrorCode::CoordinatorNotAvailable),
+            SHARE if version >= 6 && is_share_partition(key) => Err(ErrorCode::CoordinatorNotAvailable),
+            _ => Err(ErrorCode::InvalidRequest),
+        }
+    }
+
+    fn group(&self, group: &str) -> Option<Found<'a>> {
+        let topic = self.image.topic_by_name(TOPIC)?;
+        let leader = topic.partition(partition(topic, group).partition)?.leader;
+        let node = self.nodes.get(leader).filter(|node| node.is_alive())?;
+        Some((leader, node.endpoint?))
+    }
+}
+
+fn respond(call: &Call, view: &View<'_>, request: FindCoordinatorRequest) -> FindCoordinatorResponse {
     if call.version < 4 {
-        let error = find(call.version, request.key_type, &request.key);
-        let message = if call.version >= 1 { error.sentence().map(StrBytes::from_static_str) } else { Some(StrBytes::default()) };
+        let found = view.find(call.version, request.key_type, &request.key);
+        let (node, host, port) = address(found.as_ref().ok());
+        let error = found.err().unwrap_or(ErrorCode::None);
+        let message = match error {
+            // Kafka's word for no error, as its answers have it.
+            ErrorCode::None if call.version >= 1 => Some(StrBytes::from_static_str("NONE")),
+            error if call.version >= 1 => error.sentence().map(StrBytes::from_static_str),
+            _ => Some(StrBytes::default()),
+        };
         return FindCoordinatorResponse::default()
             .with_error_code(call.error(error))
             .with_error_message(message)
-            .with_node_id(nobody)
-            .with_port(-1);
+            .with_node_id(node)
+            .with_host(host)
+            .with_port(port);
     }
     // A type that there is not is an error of the whole request, which has its message; an error of a key has none.
     let message = match request.key_type {
@@ -42,22 +88,24 @@ fn respond(call: &Call, request: FindCoordinatorRequest) -> FindCoordinatorRespo
         _ => ErrorCode::InvalidRequest.sentence().unwrap_or_default(),
     };
     let rows = request.coordinator_keys.into_iter().map(|key| {
-        let error = find(call.version, request.key_type, &key);
+        let found = view.find(call.version, request.key_type, &key);
+        let (node, host, port) = address(found.as_ref().ok());
         Coordinator::default()
             .with_key(key)
-            .with_error_code(call.error(error))
+            .with_error_code(call.error(found.err().unwrap_or(ErrorCode::None)))
             .with_error_message(Some(StrBytes::from_static_str(message)))
-            .with_node_id(nobody)
-            .with_port(-1)
+            .with_node_id(node)
+            .with_host(host)
+            .with_port(port)
     });
     FindCoordinatorResponse::default().with_coordinators(rows.collect())
 }
 
-fn find(version: i16, key_type: i8, key: &str) -> ErrorCode {
-    match key_type {
-        GROUP | TRANSACTION => ErrorCode::CoordinatorNotAvailable,
-        SHARE if version >= 6 && is_share_partition(key) => ErrorCode::CoordinatorNotAvailable,
-        _ => ErrorCode::InvalidRequest,
+/// Nobody is nowhere, at port -1.
+fn address(found: Option<&Found<'_>>) -> (messages::BrokerId, StrBytes, i32) {
+    match found {
+        Some((node, endpoint)) => (messages::BrokerId(node.0), text(&endpoint.host), i32::from(endpoint.port)),
+        None => (messages::BrokerId(-1), StrBytes::default(), -1),
     }
 }
 
@@ -73,7 +121,7 @@ fn is_share_partition(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::testkit::{call, encodes};
+    use crate::api::testkit::{broker, call, encodes, image_of, partition};
 
     fn request(version: i16, key_type: i8, key: &str) -> FindCoordinatorRequest {
         let key = StrBytes::from_string(key.into());
@@ -81,9 +129,40 @@ mod tests {
         if version < 4 { request.with_key(key) } else { request.with_coordinator_keys(vec![key]) }
     }
 
+    fn answer(call: &Call, image: &Image, request: FindCoordinatorRequest) -> FindCoordinatorResponse {
+        respond(call, &View { image, nodes: Nodes::new(image, "PLAINTEXT") }, request)
+    }
+
+    /// Error, message, node, host and port.
+    fn outcome(version: i16, image: &Image, key_type: i8, key: &str) -> (i16, Option<String>, i32, String, i32) {
+        let answer = answer(&call(SPEC, version), image, request(version, key_type, key));
+        assert_eq!(answer.coordinators.len(), usize::from(version >= 4));
+        let text = |text: Option<StrBytes>| text.map(|text| text.to_string());
+        match answer.coordinators.into_iter().next() {
+            Some(row) => (row.error_code, text(row.error_message), row.node_id.0, row.host.to_string(), row.port),
+            None => (answer.error_code, text(answer.error_message), answer.node_id.0, answer.host.to_string(), answer.port),
+        }
+    }
+
+    /// Group "a" is in partition 1 of these.
+    fn image() -> Image {
+        image_of([broker(1), broker(2)], [(TOPIC, vec![partition(1, &[1], &[1]), partition(2, &[2], &[2]), partition(-1, &[2], &[2])])])
+    }
+
     #[test]
     fn every_version_can_be_written() {
-        encodes(SPEC, |call| respond(call, request(call.version, 0, "g")));
+        encodes(SPEC, |call| answer(call, &image(), request(call.version, 0, "a")));
+        encodes(SPEC, |call| answer(call, &image_of([], []), request(call.version, 0, "a")));
+    }
+
+    #[test]
+    fn a_group_is_where_its_partition_is_led() {
+        let image = image();
+        for (version, message) in [(0, ""), (1, "NONE"), (3, "NONE"), (4, ""), (6, "")] {
+            assert_eq!(outcome(version, &image, 0, "a"), (0, Some(message.into()), 2, "host2".into(), 9092), "v{version}");
+        }
+        // Partition 2 has no leader.
+        assert_eq!(outcome(6, &image, 0, "b"), (15, Some("".into()), -1, "".into(), -1));
     }
 
     #[test]
@@ -99,14 +178,8 @@ mod tests {
             (6, 2, ":AAAAAAAAAAAAAAAAAAAAAQ:3", 42, ""),
             (6, 7, "g", 42, ErrorCode::InvalidRequest.sentence().unwrap()),
         ] {
-            let answer = respond(&call(SPEC, version), request(version, key_type, key));
-            let row = answer.coordinators.first();
-            let got = match row {
-                Some(row) => (row.error_code, row.error_message.as_deref(), row.node_id.0, row.port),
-                None => (answer.error_code, answer.error_message.as_deref(), answer.node_id.0, answer.port),
-            };
-            assert_eq!(got, (error, Some(message), -1, -1), "v{version} {key_type} {key}");
-            assert_eq!(row.is_some(), version >= 4);
+            let got = outcome(version, &image_of([broker(1)], []), key_type, key);
+            assert_eq!(got, (error, Some(message.into()), -1, "".into(), -1), "v{version} {key_type} {key}");
         }
     }
 }

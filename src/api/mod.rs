@@ -8,6 +8,7 @@ mod ask;
 pub mod cx;
 mod dispatch;
 mod errors;
+mod groups;
 mod nodes;
 mod partitions;
 mod resources;

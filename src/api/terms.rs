@@ -1,5 +1,6 @@
 //! Between the wire's types and ours, and what is the same in many answers.
 
+use crate::actors::groups::messages as groups;
 use crate::core::types::{Id, TopicId};
 use bytes::{BufMut, BytesMut};
 use kafka_protocol::messages::TopicName;
@@ -9,6 +10,9 @@ use uuid::Uuid;
 /// What everybody may do to a topic where nobody is refused anything: read, write, create, delete, alter, describe, and describe and
 /// alter its configuration (Kafka's bit field of `AclOperation`s).
 pub const TOPIC_OPERATIONS: i32 = bits(&[3, 4, 5, 6, 7, 8, 10, 11]);
+
+/// The same for a group: read, delete, describe, and its configuration.
+pub const GROUP_OPERATIONS: i32 = bits(&[3, 6, 8, 10, 11]);
 
 /// The same for the cluster: create, alter, describe, cluster actions, its configuration, idempotent writes.
 pub const CLUSTER_OPERATIONS: i32 = bits(&[5, 7, 8, 9, 10, 11, 12]);
@@ -26,7 +30,7 @@ const fn bits(operations: &[u32]) -> i32 {
 }
 
 /// Topics that coordinators keep their state in.
-const INTERNAL_TOPICS: [&str; 3] = ["__consumer_offsets", "__transaction_state", "__share_group_state"];
+const INTERNAL_TOPICS: [&str; 3] = [groups::TOPIC, "__transaction_state", "__share_group_state"];
 
 /// Whether the name is that of a coordinator's topic.
 pub fn is_internal(topic: &str) -> bool {
@@ -68,6 +72,6 @@ mod tests {
 
     #[test]
     fn operations_are_the_numbers_kafka_answers() {
-        assert_eq!((TOPIC_OPERATIONS, CLUSTER_OPERATIONS), (3576, 8096));
+        assert_eq!((TOPIC_OPERATIONS, GROUP_OPERATIONS, CLUSTER_OPERATIONS), (3576, 3400, 8096));
     }
 }

@@ -307,29 +307,29 @@ keys! {
 
     // Groups.
     /// Partitions of `__consumer_offsets`; not to be changed once it exists.
-    offsets_topic_num_partitions: i32 = "offsets.topic.num.partitions", "50", AtLeast(1), ReadOnly, Later;
+    offsets_topic_num_partitions: i32 = "offsets.topic.num.partitions", "50", AtLeast(1), ReadOnly, Now;
     /// Replicas of `__consumer_offsets`, at most the number of brokers.
-    offsets_topic_replication_factor: i16 = "offsets.topic.replication.factor", "3", AtLeast(1), ReadOnly, Later;
+    offsets_topic_replication_factor: i16 = "offsets.topic.replication.factor", "3", AtLeast(1), ReadOnly, Now;
     /// Segment size of `__consumer_offsets`.
-    offsets_topic_segment_bytes: i32 = "offsets.topic.segment.bytes", "104857600", AtLeast(1), ReadOnly, Later;
+    offsets_topic_segment_bytes: i32 = "offsets.topic.segment.bytes", "104857600", AtLeast(1), ReadOnly, Now;
     /// How long an empty group's offsets are kept, minutes.
-    offsets_retention_minutes: i32 = "offsets.retention.minutes", "10080", AtLeast(1), ReadOnly, Later;
+    offsets_retention_minutes: i32 = "offsets.retention.minutes", "10080", AtLeast(1), ReadOnly, Now;
     /// How often expired offsets are looked for, ms.
-    offsets_retention_check_interval_ms: i64 = "offsets.retention.check.interval.ms", "600000", AtLeast(1), ReadOnly, Later;
+    offsets_retention_check_interval_ms: i64 = "offsets.retention.check.interval.ms", "600000", AtLeast(1), ReadOnly, Now;
     /// How long a commit waits for its replicas, ms.
-    offsets_commit_timeout_ms: i32 = "offsets.commit.timeout.ms", "5000", AtLeast(1), ReadOnly, Later;
+    offsets_commit_timeout_ms: i32 = "offsets.commit.timeout.ms", "5000", AtLeast(1), ReadOnly, Now;
     /// Longest text that a commit may carry.
-    offset_metadata_max_bytes: i32 = "offset.metadata.max.bytes", "4096", Any, ReadOnly, Later;
+    offset_metadata_max_bytes: i32 = "offset.metadata.max.bytes", "4096", Any, ReadOnly, Now;
     /// Bytes read at a time when a group partition is loaded.
-    offsets_load_buffer_size: i32 = "offsets.load.buffer.size", "5242880", AtLeast(1), ReadOnly, Later;
+    offsets_load_buffer_size: i32 = "offsets.load.buffer.size", "5242880", AtLeast(1), ReadOnly, Now;
     /// Shortest session that a member may ask for, ms.
-    group_min_session_timeout_ms: i32 = "group.min.session.timeout.ms", "6000", Any, ReadOnly, Later;
+    group_min_session_timeout_ms: i32 = "group.min.session.timeout.ms", "6000", Any, ReadOnly, Now;
     /// Longest session that a member may ask for, ms.
-    group_max_session_timeout_ms: i32 = "group.max.session.timeout.ms", "1800000", Any, ReadOnly, Later;
+    group_max_session_timeout_ms: i32 = "group.max.session.timeout.ms", "1800000", Any, ReadOnly, Now;
     /// How long a new group waits for more members, ms.
-    group_initial_rebalance_delay_ms: i32 = "group.initial.rebalance.delay.ms", "3000", Any, ReadOnly, Later;
+    group_initial_rebalance_delay_ms: i32 = "group.initial.rebalance.delay.ms", "3000", Any, ReadOnly, Now;
     /// Most members of a classic group.
-    group_max_size: i32 = "group.max.size", "2147483647", AtLeast(1), ReadOnly, Later;
+    group_max_size: i32 = "group.max.size", "2147483647", AtLeast(1), ReadOnly, Now;
 
     // Transactions and producers.
     /// Partitions of `__transaction_state`; not to be changed once it exists.

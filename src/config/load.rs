@@ -305,14 +305,14 @@ mod tests {
             "process.roles=broker,controller node.id=3 controller.quorum.voters=3@127.0.0.1:19893 \
              listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:19893 advertised.listeners=PLAINTEXT://127.0.0.1:19792 \
              controller.listener.names=CONTROLLER listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT \
-             log.dirs=/a,/b num.partitions=4 offsets.topic.replication.factor=1 http.listen=127.0.0.1:0 compression.type=zstd",
+             log.dirs=/a,/b num.partitions=4 transaction.state.log.min.isr=1 http.listen=127.0.0.1:0 compression.type=zstd",
         )
         .unwrap();
         assert_eq!((config.node_id, config.broker_id, config.num_partitions), (3, 3, 4));
         assert_eq!(config.log_directories(), [Path::new("/a"), Path::new("/b")]);
         assert_eq!(config.endpoints.controller_listeners[0].port, 19893);
         assert_eq!(config.compression_type, CompressionType::Zstd);
-        assert_eq!(config.not_acted_on().map(|row| row.0).collect::<Vec<_>>(), ["offsets.topic.replication.factor"]);
+        assert_eq!(config.not_acted_on().map(|row| row.0).collect::<Vec<_>>(), ["transaction.state.log.min.isr"]);
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod segment;
 mod snapshots;
 mod source;
 pub mod storage;
+pub mod survival;
 pub mod sync;
 mod tear;
 #[cfg(test)]

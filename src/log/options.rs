@@ -73,6 +73,8 @@ impl LogConfig {
 pub struct OpenHints {
     /// The directory was left by an orderly stop: its files are trusted.
     pub clean: bool,
+    /// Everything written is there, synced or not: only the process died. A walk then takes the batches' word, and cuts a torn tail.
+    pub survived: bool,
     /// Everything below is known to be on disk (`recovery-point-offset-checkpoint`); 0 if nothing is known.
     pub recovery_point: Offset,
     /// Log start offset (`log-start-offset-checkpoint`); 0 if it is not listed.

@@ -207,7 +207,8 @@ impl<S: Storage> Loading<'_, S> {
         let index = index.unwrap_or_else(|| Index::new(segment.base));
         let from = if trusted { index.floor(self.replay_from).min(index.last_position()) } else { 0 };
         let checked_from = if self.hints.clean { segment.base } else { self.hints.recovery_point };
-        let check = |header: &BatchHeader| !trusted && header.last_offset() >= checked_from;
+        let survived = self.hints.survived && !self.hints.clean;
+        let check = |header: &BatchHeader| !trusted && !survived && header.last_offset() >= checked_from;
         let mut out = Walked { index, end: segment.base, size: from, bad: None };
         let mut max = out.index.max();
         let mut walker = Walker::new(&*file, from, segment.size, &mut self.buf);

@@ -11,4 +11,4 @@ pub mod watch;
 
 pub use port::{Answer, Gone, Reply, port};
 pub use tell::Tell;
-pub use watch::{DeathWatch, Died};
+pub use watch::{DeathWatch, Died, Essential};

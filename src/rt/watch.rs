@@ -34,3 +34,41 @@ impl<N: Send + Clone + 'static> Drop for DeathWatch<N> {
         self.supervisor.do_send(died);
     }
 }
+
+/// Lives in the struct of an actor that the process cannot do without. A panic there ends the process: going on half dead would be worse,
+/// and what the actor knew is in its log.
+pub struct Essential(pub &'static str);
+
+impl Drop for Essential {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!(actor = self.0, "an essential actor panicked; stopping at once, the next start recovers");
+            std::process::exit(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Set in the process that is to die.
+    const DIE: &str = "UNDERSTUDY_TEST_ESSENTIAL";
+
+    #[test]
+    fn a_panic_of_an_essential_actor_ends_the_process() {
+        if std::env::var_os(DIE).is_some() {
+            let outcome = std::panic::catch_unwind(|| {
+                let _essential = Essential("test");
+                panic!("as a handler might");
+            });
+            unreachable!("the process lives on after {outcome:?}");
+        }
+        let me = std::env::current_exe().expect("a test has an executable");
+        let mut child = std::process::Command::new(me);
+        child.args(["--exact", "rt::watch::tests::a_panic_of_an_essential_actor_ends_the_process", "--nocapture"]).env(DIE, "1");
+        let ended = child.output().expect("the test can run itself");
+        // A failed test would end with 101.
+        assert_eq!(ended.status.code(), Some(1), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+}

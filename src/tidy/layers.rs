@@ -68,6 +68,8 @@ const LAYERS: &[Layer] = &[
     Layer {
         folder: "api",
         may: &[
+            "actors::groups::Groups",
+            "actors::groups::messages",
             "actors::link",
             "actors::partition::Partition",
             "actors::partition::messages",
@@ -137,6 +139,7 @@ const LAYERS: &[Layer] = &[
 /// What a file may name beyond its folder's row.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("src/actors/controller.rs", "rand", "the process's randomness, handed to the rules as core::chance"),
+    ("src/actors/groups/", "wire::records", "what groups are is written in Kafka's schemas"),
     ("src/actors/log_io/", "std::process", "a half-done disk job must not be followed by others"),
     ("src/actors/partition/", "uuid", "names for directories that are set aside"),
     ("src/actors/quorum/", "std::process", "without its metadata log a broker cannot go on"),

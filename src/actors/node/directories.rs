@@ -8,6 +8,7 @@ use crate::cli::{StorageError, format_directories, random_id};
 use crate::config::Config;
 use crate::core::types::{BrokerId, DirectoryId, Id, Millis, Offset};
 use crate::log::dirs::{CleanShutdown, DirLock, DirName, MetaProperties, marked_dir_name};
+use crate::log::survival::same_mount_as_before;
 use crate::log::{Fs, LogError};
 use crate::rt::clock;
 use std::collections::HashMap;
@@ -44,6 +45,8 @@ pub struct Prepared {
     pub id: DirectoryId,
     /// What the last orderly stop left; `None` after a crash or in a new directory.
     pub clean: Option<CleanShutdown>,
+    /// Whether everything that the last run wrote is there, synced or not.
+    pub survived: bool,
 }
 
 /// Every directory of this node.
@@ -84,7 +87,7 @@ pub fn prepare(config: &Config) -> Result<AllPrepared, BadDirectory> {
     let dirs = paths.into_iter().enumerate().map(|(index, path)| {
         let found = MetaProperties::read(&Fs, &path)?;
         let id = found.and_then(|found| found.directory_id).unwrap_or(Id::ZERO);
-        Ok(Prepared { index, id, clean: CleanShutdown::take(&Fs, &path)?, path })
+        Ok(Prepared { index, id, clean: CleanShutdown::take(&Fs, &path)?, survived: same_mount_as_before(&path)?, path })
     });
     let dirs = dirs.collect::<Result<_, BadDirectory>>()?;
     Ok(AllPrepared { dirs, metadata: at, for_partitions, cluster_id, locks })
@@ -142,6 +145,7 @@ fn list(dir: &Prepared, io: &log_io::Handle, found: &mut FoundPartitions) -> Res
                 let key = (Arc::from(topic), partition);
                 let here = Found {
                     clean: dir.clean.is_some(),
+                    survived: dir.survived,
                     recovery_point: recovery.get(&key).copied().unwrap_or(Offset(0)),
                     log_start: starts.get(&key).copied(),
                 };

@@ -90,8 +90,7 @@ pub fn serve(config: Config) -> ExitCode {
         let node = match Node::start(config).await {
             Ok(node) => node,
             Err(e) => {
-                tracing::error!("{e}");
-                eprintln!("understudy: {e}");
+                tracing::error!("cannot start: {e}");
                 return ExitCode::FAILURE;
             }
         };

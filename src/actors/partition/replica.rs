@@ -67,6 +67,8 @@ pub struct Place<S: Storage> {
 pub struct Found {
     /// Whether the files can be trusted as they are.
     pub clean: bool,
+    /// Whether everything that was written is there: the process died, not the machine.
+    pub survived: bool,
     /// Everything below is on disk.
     pub recovery_point: Offset,
     /// Where the log starts, if not at a segment's base.
@@ -101,6 +103,7 @@ impl<S: Storage> Replica<S> {
         let (snapshot_at, mut producers) = newest_snapshot(&empty, config, now)?;
         let hints = OpenHints {
             clean: found.clean,
+            survived: found.survived,
             recovery_point: found.recovery_point,
             log_start: found.log_start.unwrap_or(Offset(0)),
             replay_from: snapshot_at.unwrap_or(Offset(0)),

@@ -19,7 +19,7 @@ use crate::core::types::{BrokerId, DirectoryId, Epoch, Offset};
 use crate::log::batch::{BatchHeader, HEADER_SIZE};
 use crate::log::builder::BatchBuilder;
 use crate::log::{Fs, LogError};
-use crate::rt::{Gone, Reply, Tell, clock};
+use crate::rt::{Essential, Gone, Reply, Tell, clock};
 use crate::wire::records;
 use actix::prelude::*;
 use std::collections::VecDeque;
@@ -43,6 +43,7 @@ pub struct Quorum {
     directory: DirectoryId,
     /// The level of `metadata.version`, which decides how records are written.
     level: i16,
+    _essential: Essential,
 }
 
 struct Batch {
@@ -151,6 +152,7 @@ impl Quorum {
             node,
             directory,
             level,
+            _essential: Essential("quorum"),
         }
     }
 

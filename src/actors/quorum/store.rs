@@ -99,7 +99,7 @@ impl Store {
         }
         let (base, mut image) = newest_snapshot(storage, &dir, cluster_id)?;
         let start = base.as_ref().map_or(Offset(0), |id| id.end);
-        let hints = OpenHints { clean, recovery_point: Offset(0), log_start: Offset(0), replay_from: Offset(i64::MAX) };
+        let hints = OpenHints { clean, survived: false, recovery_point: Offset(0), log_start: Offset(0), replay_from: Offset(i64::MAX) };
         let opened = Log::open(files, dir, hints, config, now, &mut |_| {})?;
         let mut log = opened.log;
         if log.end() < start {

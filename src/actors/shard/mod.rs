@@ -4,9 +4,13 @@
 //! * Owns: the partitions whose hash falls to this thread, their restart budgets, the timers for all of them.
 //! * Told by: `Link` (what the metadata says), its children's death watches, its own timer.
 
+mod coordinators;
+mod deaths;
 mod disk;
 mod settings;
 
+use coordinators::Coordinators;
+use deaths::Deaths;
 pub use disk::{Dir, Disk};
 pub use settings::{Settings, current};
 
@@ -19,11 +23,10 @@ use crate::core::controller::{Delta, Image};
 use crate::core::types::{BrokerId, Offset, TopicPartition};
 use crate::log::Files;
 use crate::log::storage::Fs;
-use crate::rt::{DeathWatch, Died, Reply, Tell, clock, port};
+use crate::rt::{DeathWatch, Died, Essential, Reply, Tell, clock, port};
 use actix::prelude::*;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,12 +35,6 @@ use understudy_metrics::{ActorMetrics, Families};
 
 /// The partitions' checkpoint interval (`replica.high.watermark.checkpoint.interval.ms`), and how often the shard looks at the time.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
-
-/// A partition that dies so often within [`DEATH_WINDOW`] stays offline.
-const DEATHS_ALLOWED: usize = 3;
-
-/// See [`DEATHS_ALLOWED`].
-const DEATH_WINDOW: Duration = Duration::from_secs(60);
 
 /// What the actors of one shard share. Not `Send`: it lives and dies with the thread.
 pub struct ShardContext {
@@ -78,18 +75,20 @@ pub struct Shard {
     routes: Arc<Routes>,
     settings: Settings,
     hosted: FxHashMap<TopicPartition, Hosted>,
+    coordinators: Coordinators,
     image: Arc<Image>,
     deaths: Arc<ActorMetrics>,
     retention: clock::Moment,
     flushed: clock::Moment,
     closing: bool,
+    _essential: Essential,
 }
 
 struct Hosted {
     partition: Addr<Partition>,
     topic: Arc<str>,
     generation: u32,
-    deaths: VecDeque<clock::Moment>,
+    deaths: Deaths,
     assigned: Assign,
     dir: usize,
     /// `flush.ms` is set.
@@ -136,10 +135,12 @@ impl Shard {
             image: Arc::new(Image::empty("")),
             settings,
             hosted: FxHashMap::default(),
+            coordinators: Coordinators::default(),
             deaths,
             retention: clock::moment(),
             flushed: clock::moment(),
             closing: false,
+            _essential: Essential("shard"),
         }
     }
 
@@ -162,6 +163,7 @@ impl Shard {
     /// Brings the partitions that changed in line with the image.
     fn apply(&mut self, delta: &Delta, ctx: &mut Context<Self>) {
         let (mut added, mut removed, mut made) = (Vec::new(), Vec::new(), Vec::new());
+        self.forget_offsets(delta);
         for topic in delta.topics_deleted.values() {
             self.settings.forget(topic.id);
             for partition in topic.partitions.keys() {
@@ -175,10 +177,12 @@ impl Shard {
                 None => removed.extend(self.remove(at)),
                 Some((topic, role)) => {
                     let config = self.settings.of(&self.image, at.topic, &topic);
+                    let leads = role.leadership.leader == self.context.node;
                     match self.hosted.get_mut(&at) {
                         Some(hosted) => hosted.assign(Assign { role, config }),
-                        None => added.push((at, self.host(at, topic, Assign { role, config }, &mut made, ctx))),
+                        None => added.push((at, self.host(at, topic.clone(), Assign { role, config }, &mut made, ctx))),
                     }
+                    self.coordinate(at, &topic, leads, ctx);
                 }
             }
         }
@@ -216,7 +220,7 @@ impl Shard {
         let partition = self.create(at, &topic, &assigned, dir, found, 0, None, ctx);
         let route = Route { partition: partition.clone(), topic: topic.clone(), dir };
         let flushes_by_time = assigned.config.flush_ms < i64::MAX;
-        self.hosted.insert(at, Hosted { partition, topic, generation: 0, deaths: VecDeque::new(), assigned, dir, flushes_by_time });
+        self.hosted.insert(at, Hosted { partition, topic, generation: 0, deaths: Deaths::default(), assigned, dir, flushes_by_time });
         route
     }
 
@@ -248,6 +252,7 @@ impl Shard {
 
     fn remove(&mut self, at: TopicPartition) -> Option<TopicPartition> {
         let hosted = self.hosted.remove(&at)?;
+        self.stop_coordinating(at);
         self.disk.left(hosted.dir);
         hosted.partition.tell(Delete);
         Some(at)
@@ -333,6 +338,7 @@ impl Handler<Shutdown> for Shard {
     type Result = ();
     fn handle(&mut self, m: Shutdown, _: &mut Context<Self>) {
         self.closing = true;
+        self.stop_all_coordinators();
         let answers: Vec<_> = self
             .hosted
             .drain()
@@ -359,34 +365,20 @@ impl Handler<Died<Child>> for Shard {
         if m.panicked {
             self.deaths.died(true);
         }
-        let Some(hosted) = self.hosted.get(&m.name) else { return };
-        if hosted.generation != m.generation {
-            return;
-        }
-        if !m.panicked {
-            return;
-        }
+        let Some(hosted) = self.hosted.get_mut(&m.name).filter(|hosted| m.panicked && hosted.generation == m.generation) else { return };
         let (topic, assigned, dir, generation) = (hosted.topic.clone(), hosted.assigned.clone(), hosted.dir, hosted.generation + 1);
-        let mut deaths = hosted.deaths.clone();
-        deaths.push_back(clock::moment());
-        while deaths.front().is_some_and(|at| at.elapsed() > DEATH_WINDOW) {
-            deaths.pop_front();
-        }
+        let mut deaths = std::mem::take(&mut hosted.deaths);
+        let times = deaths.another();
         let name = format!("{topic}-{}", m.name.partition);
-        let offline = (deaths.len() >= DEATHS_ALLOWED).then(|| {
-            Arc::from(format!("{name} died {DEATHS_ALLOWED} times within {} s; see the log, then restart", DEATH_WINDOW.as_secs()))
-        });
-        tracing::error!(
-            partition = name,
-            deaths = deaths.len(),
-            offline = offline.is_some(),
-            "a partition died; its log is recovered from disk"
-        );
-        let found = Found { clean: false, recovery_point: Offset(0), log_start: None };
+        let offline = (times >= deaths::ALLOWED)
+            .then(|| Arc::from(format!("{name} died {times} times within {} s; see the log, then restart", deaths::WINDOW.as_secs())));
+        tracing::error!(partition = name, deaths = times, offline = offline.is_some(), "a partition died; its log is recovered from disk");
+        let found = Found { clean: false, survived: false, recovery_point: Offset(0), log_start: None };
         let partition = self.create(m.name, &topic, &assigned, dir, Some(found), generation, offline, ctx);
         self.routes.change(&[(m.name, Route { partition: partition.clone(), topic: topic.clone(), dir })], &[]);
         let flushes_by_time = assigned.config.flush_ms < i64::MAX;
         self.hosted.insert(m.name, Hosted { partition, topic, generation, deaths, assigned, dir, flushes_by_time });
         self.deaths.restarts.inc();
+        self.restart_coordinator(m.name, ctx);
     }
 }

@@ -3,6 +3,7 @@
 use crate::actors::partition::messages::PartitionConfig;
 use crate::config::{CompressionType, Config, RecordValidation, TimestampType, TopicConfig, Value, topic_defaults};
 use crate::core::controller::{Delta, Image, ResourceType};
+use crate::core::group;
 use crate::core::types::{BrokerId, TopicId};
 use crate::log::LogConfig;
 use crate::log::codec::Codec;
@@ -79,6 +80,26 @@ impl Settings {
     /// `log.retention.check.interval.ms`.
     pub fn retention_check_interval(&self) -> Duration {
         Duration::from_millis(self.current.log_retention_check_interval_ms as u64)
+    }
+
+    /// How groups are run.
+    pub fn groups(&self) -> group::Settings {
+        let config = &self.current;
+        group::Settings {
+            min_session_timeout: config.group_min_session_timeout_ms,
+            max_session_timeout: config.group_max_session_timeout_ms,
+            initial_rebalance_delay: config.group_initial_rebalance_delay_ms,
+            max_size: config.group_max_size as usize,
+            offset_metadata_max: config.offset_metadata_max_bytes as usize,
+            offsets_retention: i64::from(config.offsets_retention_minutes) * 60_000,
+            retention_check_interval: config.offsets_retention_check_interval_ms,
+            write_timeout: i64::from(config.offsets_commit_timeout_ms),
+        }
+    }
+
+    /// `offsets.load.buffer.size`.
+    pub fn load_bytes(&self) -> u32 {
+        self.current.offsets_load_buffer_size as u32
     }
 
     /// `log.initial.task.delay.ms`.

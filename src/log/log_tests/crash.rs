@@ -205,3 +205,35 @@ fn whatever_change_a_crash_interrupts_the_log_comes_back() {
         }
     }
 }
+
+/// Only the process died: a torn tail is cut, and nothing that was written is lost, though no checksum is read.
+#[test]
+fn a_dead_process_leaves_all_it_wrote_and_at_most_one_torn_batch() {
+    use crate::log::storage::{File, Storage};
+    use std::io::IoSlice;
+    let storage = Mem::new();
+    let files = Files::new(storage.clone(), 8);
+    let dir = std::path::PathBuf::from("/t-0");
+    let mut log = Log::create(&files, dir.clone(), Id(7), Offset(0), Arc::new(LogConfig::default()));
+    for value in 0..5u8 {
+        let batch = batch_of(&[value; 100]);
+        let header = BatchHeader::parse(&batch).expect("a batch");
+        log.append(header, &batch[HEADER_SIZE..], Epoch(1), Millis(1)).expect("to append");
+    }
+    let size = log.size_bytes();
+    drop(log);
+    let torn = batch_of(&[9; 100]);
+    let file = storage.open(&dir.join("00000000000000000000.log")).expect("the segment");
+    file.pwritev(size, &[IoSlice::new(&torn[..120])]).expect("to write");
+
+    let hints = OpenHints { survived: true, ..hints(false, Offset(0), Offset(0)) };
+    let opened = Log::open(&Files::new(storage, 8), dir, hints, Arc::new(LogConfig::default()), Millis(2), &mut |_| {}).expect("to open");
+    assert_eq!((opened.log.end(), opened.log.size_bytes()), (Offset(5), size));
+    assert!(opened.cut.is_some_and(|cut| cut.position == size && cut.bytes == 120));
+}
+
+fn batch_of(value: &[u8]) -> Vec<u8> {
+    let mut batch = crate::log::builder::BatchBuilder::new(Offset(0), Epoch(0), Millis(1));
+    batch.push(0, None, Some(value));
+    batch.finish().expect("one record")
+}

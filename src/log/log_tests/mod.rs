@@ -36,7 +36,7 @@ fn append<S: Storage>(log: &mut Log<S>, stamps: &[i64], size: usize, now: i64) -
 }
 
 fn hints(clean: bool, recovery_point: Offset, log_start: Offset) -> OpenHints {
-    OpenHints { clean, recovery_point, log_start, replay_from: Offset(i64::MAX) }
+    OpenHints { clean, survived: false, recovery_point, log_start, replay_from: Offset(i64::MAX) }
 }
 
 fn mem() -> (Mem, Files<Mem>) {

@@ -2,6 +2,7 @@
 
 use super::ErrorCode;
 use crate::core::controller::Why;
+use crate::core::group;
 
 impl From<Why> for ErrorCode {
     fn from(why: Why) -> ErrorCode {
@@ -28,6 +29,31 @@ impl From<Why> for ErrorCode {
             Why::ElectionNotNeeded => ErrorCode::ElectionNotNeeded,
             Why::PreferredLeaderNotAvailable => ErrorCode::PreferredLeaderNotAvailable,
             Why::EligibleLeadersNotAvailable => ErrorCode::EligibleLeadersNotAvailable,
+        }
+    }
+}
+
+impl From<group::Why> for ErrorCode {
+    fn from(why: group::Why) -> ErrorCode {
+        use group::Why;
+        match why {
+            Why::NotCoordinator => ErrorCode::NotCoordinator,
+            Why::CoordinatorNotAvailable => ErrorCode::CoordinatorNotAvailable,
+            Why::LoadInProgress => ErrorCode::CoordinatorLoadInProgress,
+            Why::InvalidGroupId => ErrorCode::InvalidGroupId,
+            Why::UnknownMemberId => ErrorCode::UnknownMemberId,
+            Why::FencedInstanceId => ErrorCode::FencedInstanceId,
+            Why::IllegalGeneration => ErrorCode::IllegalGeneration,
+            Why::RebalanceInProgress => ErrorCode::RebalanceInProgress,
+            Why::InconsistentGroupProtocol => ErrorCode::InconsistentGroupProtocol,
+            Why::MemberIdRequired => ErrorCode::MemberIdRequired,
+            Why::GroupMaxSizeReached => ErrorCode::GroupMaxSizeReached,
+            Why::InvalidSessionTimeout => ErrorCode::InvalidSessionTimeout,
+            Why::OffsetMetadataTooLarge => ErrorCode::OffsetMetadataTooLarge,
+            Why::GroupIdNotFound => ErrorCode::GroupIdNotFound,
+            Why::NonEmptyGroup => ErrorCode::NonEmptyGroup,
+            Why::GroupSubscribedToTopic => ErrorCode::GroupSubscribedToTopic,
+            Why::UnknownServerError => ErrorCode::UnknownServerError,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Dynamic members: from joining to leaving.
+//! The classic protocol as timelines: who joins, syncs, leaves, falls silent, and what each is answered.
 
 use super::*;
 

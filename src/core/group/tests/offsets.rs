@@ -1,4 +1,4 @@
-//! Commits and questions for them.
+//! Committed offsets: who may commit, what is kept, when it expires.
 
 use super::*;
 use crate::core::group::CommittedOffset;

@@ -1,4 +1,4 @@
-//! Bytes that an Apache Kafka wrote, and bytes that nobody would.
+//! Records of groups against bytes that Apache Kafka wrote, and through their own encoder.
 
 use bytes::Bytes;
 use kafka_protocol::records::RecordBatchDecoder;

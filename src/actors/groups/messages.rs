@@ -1,0 +1,30 @@
+//! What one may say to a [`Groups`](super::Groups) actor.
+
+use crate::core::group::request::DeletedTopic;
+use crate::core::group::{Answer, Request};
+use crate::rt::Reply;
+use actix::prelude::*;
+use std::sync::Arc;
+
+/// The topic whose partitions hold the groups.
+pub const TOPIC: &str = "__consumer_offsets";
+
+/// A request to the coordinator of a group. From: handlers. Lost: answered `Gone`; the client looks for the coordinator again.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Ask {
+    /// What is asked.
+    pub request: Request,
+    /// The answer, of the same name.
+    pub reply: Reply<Answer>,
+}
+
+/// Topics are no more: their offsets go. From: the shard. Lost: with the coordinator; their offsets stay until they expire.
+#[derive(Message, Clone)]
+#[rtype(result = "()")]
+pub struct TopicsDeleted(pub Arc<[DeletedTopic]>);
+
+/// This broker leads the partition no longer, or stops: answer all that wait, and end. From: the shard. Lost: never, they share a thread.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Unload;
