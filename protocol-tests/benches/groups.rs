@@ -2,7 +2,7 @@
 //! Prints figures; fails if one is beyond what the project promises.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use understudy::core::chance::Chance;
@@ -10,6 +10,7 @@ use understudy::core::group::request::*;
 use understudy::core::group::{CommittedOffset, Coordinator, GroupRecord};
 use understudy::core::types::{Epoch, Id, Millis, Offset};
 use understudy::wire::records::group::{decode, encode};
+use understudy_protocol_tests::patience::Watch;
 
 /// Enough for member ids here.
 struct Counter(u64);
@@ -150,7 +151,7 @@ fn heartbeats() {
     town.answers = Vec::with_capacity(members.len());
     let requests: Vec<Request> = members.iter().cloned().map(Request::Heartbeat).collect();
     let count = requests.len();
-    let start = Instant::now();
+    let start = Watch::start();
     requests.into_iter().for_each(|request| town.ask(request));
     report("heartbeat, 10,000 groups", start.elapsed(), count, Duration::from_micros(10));
     assert!(town.answers.iter().all(|(_, answer)| *answer == Answer::Heartbeat(Ok(()))));
@@ -167,7 +168,7 @@ fn rebalance() {
         let requests: Vec<Request> = members.iter().map(|member| join("large", &member.member, &metadata)).collect();
         let ids: Vec<Arc<str>> = members.iter().map(|member| member.member.clone()).collect();
         let assignments: Vec<(Arc<str>, Bytes)> = ids.iter().map(|id| (id.clone(), assignment.clone())).collect();
-        let start = Instant::now();
+        let start = Watch::start();
         requests.into_iter().for_each(|request| town.ask(request));
         let joined = town.joined();
         let leader = joined[0].leader.clone();
@@ -192,7 +193,7 @@ fn commits() {
     let mut town = Town::new();
     let from = Membership { group: "group".into(), member: "".into(), instance: None, generation: -1 };
     let topic: Arc<str> = "topic".into();
-    let start = Instant::now();
+    let start = Watch::start();
     for at in 0..100_000 {
         let topics = vec![Rows { topic: topic.clone(), id: Id(5), partitions: vec![(at as i32 % 1_000, offset(at))] }];
         town.ask(Request::Commit(Commit { from: from.clone(), topics, retention: None }));
@@ -219,7 +220,7 @@ fn loading() {
     };
     let raw: Vec<_> = (0..1_000_000).map(|i| encode(&record(i / 10 * 7_919 % 100_000 * 10 + i % 10)).expect("it can be encoded")).collect();
     let load = || {
-        let start = Instant::now();
+        let start = Watch::start();
         let mut coordinator = Coordinator::new(Settings::default());
         for (key, value) in &raw {
             coordinator.replay(decode(key, value.as_deref()).expect("it can be decoded"));
