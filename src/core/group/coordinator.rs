@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::classic::Group;
 use super::offsets::{self, Offsets};
-use super::request::{Commit, Effect, Fetch, Join, JoinRefused, Leave, Left, List, Sync, Ticket, Why, WriteId};
+use super::request::{Commit, Effect, Fetch, GroupView, Join, JoinRefused, Leave, Left, List, Sync, Ticket, Why, WriteId};
 use super::timers::{Alarm, Timers};
 use super::writes::{Cx, Then, Writes, refused};
 use super::{Answer, CommittedOffset, GroupRecord, Request, Settings};
@@ -48,14 +48,7 @@ impl Coordinator {
     /// Takes in a record that the partition holds. Only before [`loaded`](Self::loaded).
     pub fn replay(&mut self, record: GroupRecord) {
         match record {
-            GroupRecord::Offset { group, topic, partition, value } => {
-                if let Some(value) = &value
-                    && !self.groups.contains_key(&group)
-                {
-                    self.groups.insert(group.clone(), Group::new(group.clone(), Some(value.committed)));
-                }
-                self.offsets.apply(&group, &topic, partition, value);
-            }
+            GroupRecord::Offset { group, topic, partition, value } => self.offsets.apply(&group, &topic, partition, value),
             GroupRecord::Group { group, value: Some(value) } => {
                 self.groups.insert(group.clone(), Group::from_record(group, value));
             }
@@ -68,6 +61,12 @@ impl Coordinator {
     /// All records are read: the sessions of members start now.
     pub fn loaded(&mut self, now: Millis, fx: &mut Vec<Effect>) {
         self.next_expiry = Some(Millis(now.0 + self.settings.retention_check_interval));
+        // Consumers without membership write nothing but offsets.
+        for id in self.offsets.groups() {
+            if !self.groups.contains_key(id) {
+                self.groups.insert(id.clone(), Group::new(id.clone(), None));
+            }
+        }
         let ids: Vec<Arc<str>> = self.groups.keys().cloned().collect();
         ids.iter().for_each(|id| self.step(id, now, fx, Group::loaded));
     }
@@ -351,6 +350,11 @@ impl Coordinator {
 
     pub(super) fn cx<'a>(&'a mut self, now: Millis, fx: &'a mut Vec<Effect>) -> Cx<'a> {
         Cx { now, settings: &self.settings, timers: &mut self.timers, writes: &mut self.writes, fx }
+    }
+
+    /// All groups.
+    pub fn views(&self) -> impl Iterator<Item = GroupView<'_>> {
+        self.groups.values().map(Group::view)
     }
 
     /// All committed offsets: group, topic, partition, offset.

@@ -19,10 +19,17 @@ impl Offsets {
     /// Stores an offset, or forgets it.
     pub(super) fn apply(&mut self, group: &Arc<str>, topic: &Arc<str>, partition: i32, value: Option<CommittedOffset>) {
         match value {
-            Some(value) => {
-                let topics = entry(&mut self.groups, group);
-                entry(topics, topic).insert(partition, value);
-            }
+            // Keys are cloned only if they are new: a partition's worth of offsets shares one.
+            Some(value) => match self.groups.get_mut(group) {
+                Some(topics) => match topics.get_mut(topic) {
+                    Some(partitions) => _ = partitions.insert(partition, value),
+                    None => _ = topics.insert(topic.clone(), BTreeMap::from([(partition, value)])),
+                },
+                None => {
+                    let partitions = BTreeMap::from([(partition, value)]);
+                    self.groups.insert(group.clone(), BTreeMap::from([(topic.clone(), partitions)]));
+                }
+            },
             None => {
                 let Some(topics) = self.groups.get_mut(group) else {
                     return;
@@ -73,6 +80,11 @@ impl Offsets {
         rows.collect()
     }
 
+    /// The groups that have any.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.groups.keys()
+    }
+
     /// All offsets of a group.
     pub(super) fn of(&self, group: &str) -> impl Iterator<Item = (&Arc<str>, i32, &CommittedOffset)> {
         let topics = self.groups.get(group).into_iter().flatten();
@@ -81,7 +93,7 @@ impl Offsets {
 
     /// All offsets: group, topic, partition, offset.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>, i32, &CommittedOffset)> {
-        self.groups.keys().flat_map(|group| self.of(group).map(move |(topic, index, offset)| (group, topic, index, offset)))
+        self.groups().flat_map(|group| self.of(group).map(move |(topic, index, offset)| (group, topic, index, offset)))
     }
 
     /// All that lie in those topics.
@@ -96,14 +108,6 @@ impl Offsets {
                 .flat_map(move |(topic, partitions)| partitions.iter().map(move |(index, offset)| (group, topic, *index, offset)))
         })
     }
-}
-
-fn entry<'a, V: Default>(map: &'a mut BTreeMap<Arc<str>, V>, key: &Arc<str>) -> &'a mut V {
-    // The key is cloned only if it is new: a partition's worth of offsets shares one.
-    if !map.contains_key(key) {
-        map.insert(key.clone(), V::default());
-    }
-    map.get_mut(key).expect("it is there now")
 }
 
 /// The record that forgets an offset.
@@ -153,5 +157,5 @@ pub(super) fn is_expired(offset: &CommittedOffset, start: impl Fn(Millis) -> Mil
     }
 }
 
-/// Offsets that are in nobody's way while they are under way.
+/// Offsets that are on their way into the log: group, topic, partition.
 pub(super) type InFlight = BTreeSet<(Arc<str>, Arc<str>, i32)>;

@@ -81,7 +81,8 @@ fn name(r: &mut Reader) -> Read<Arc<str>> {
 
 fn text_or_null(r: &mut Reader, flexible: bool) -> Read<Option<Arc<str>>> {
     let text = if flexible { r.str_or_null()? } else { r.classic_str_or_null()? };
-    Ok(text.map(Arc::from))
+    // Most offsets have no note: the empty text is shared.
+    Ok(text.map(|text| if text.is_empty() { Arc::default() } else { Arc::from(text) }))
 }
 
 fn text(r: &mut Reader, flexible: bool) -> Read<Arc<str>> {

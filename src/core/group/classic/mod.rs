@@ -2,7 +2,7 @@
 //!
 //! Empty -> PreparingRebalance (members join) -> CompletingRebalance (the leader assigns) -> Stable, and back to PreparingRebalance whenever
 //! somebody comes, goes or changes. Each state that waits for clients has an alarm. Here is who is in the group; [`join`], [`rebalance`],
-//! [`sync`] and [`leave`] have the moves, [`durable`] what is written of it.
+//! [`sync`] and [`leave`] have the moves, [`durable`] what is written of it, [`view`] what is shown.
 
 mod durable;
 mod join;
@@ -10,6 +10,7 @@ mod leave;
 mod member;
 mod rebalance;
 mod sync;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,7 +39,8 @@ pub(super) struct Group {
     protocol_type: Option<Arc<str>>,
     protocol: Option<Arc<str>>,
     leader: Option<Arc<str>>,
-    members: BTreeMap<Arc<str>, Member>,
+    /// Boxed: a node of the map has room for eleven, and most groups have few.
+    members: BTreeMap<Arc<str>, Box<Member>>,
     /// Member id of each `group.instance.id`.
     statics: BTreeMap<Arc<str>, Arc<str>>,
     /// Member ids that were given out and not used yet.
@@ -148,7 +150,7 @@ impl Group {
         }
         self.joining += usize::from(member.join.is_some());
         self.count(&member.protocols, true);
-        self.members.insert(id, member);
+        self.members.insert(id, Box::new(member));
     }
 
     /// Takes out a member, or a member id that was given out. Whoever waits is told that it is not known.

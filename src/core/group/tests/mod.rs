@@ -1,6 +1,8 @@
 //! A town to try a coordinator in: a clock, a log that can hold writes back or fail them, and a book of who waits for an answer.
 
+mod answers;
 mod classic;
+mod limits;
 mod offsets;
 mod random;
 mod statics;
