@@ -14,7 +14,7 @@ use crate::api::{ApiMetrics, collect_timing};
 use crate::cell::{Counter, Gauge};
 use crate::elections::Elections;
 use crate::family::Family;
-use crate::handles::{Edge, FetchSessions, Lifecycle, Raft, Refusals, Replicas};
+use crate::handles::{Edge, FetchSessions, Groups, Lifecycle, Raft, Refusals, Replicas};
 use crate::partitions::Partitions;
 use crate::profile::Profiles;
 use crate::sink::{Sink, Source};
@@ -45,6 +45,8 @@ pub struct NodeMetrics {
     pub edge: Edge,
     /// The fetch session cache.
     pub fetch_sessions: FetchSessions,
+    /// Consumer groups by state.
+    pub groups: Groups,
     /// Batches refused, by why.
     pub refusals: Refusals,
     /// State of the broker.
@@ -196,6 +198,7 @@ impl NodeMetrics {
         self.replicas.collect(out);
         self.edge.collect(out);
         self.fetch_sessions.collect(out);
+        self.groups.collect(out);
         self.refusals.collect(out);
         self.lifecycle.collect(out);
         self.raft.collect(out);

@@ -114,6 +114,13 @@ families! {
     DelayedOperations = Gauge "kafka_server_delayedoperationpurgatory_numdelayedoperations" ["delayedOperation"] "Requests that wait.";
     BrokerState = Gauge "kafka_server_kafkaserver_brokerstate" [] "0 not running, 1 starting, 2 recovery, 3 running, 6 controlled shutdown.";
 
+    // Groups that this broker coordinates.
+    NumGroups = Gauge "kafka_coordinator_group_groupmetadatamanager_numgroups" [] "Groups coordinated here.";
+    NumGroupsPreparingRebalance = Gauge "kafka_coordinator_group_groupmetadatamanager_numgroupspreparingrebalance" [] "Groups coordinated here whose members are to join again.";
+    NumGroupsCompletingRebalance = Gauge "kafka_coordinator_group_groupmetadatamanager_numgroupscompletingrebalance" [] "Groups coordinated here that wait for their leader's assignment.";
+    NumGroupsStable = Gauge "kafka_coordinator_group_groupmetadatamanager_numgroupsstable" [] "Groups coordinated here in which every member has its assignment.";
+    NumGroupsEmpty = Gauge "kafka_coordinator_group_groupmetadatamanager_numgroupsempty" [] "Groups coordinated here without members.";
+
     // Controller. The cluster's counts are shown by the active controller only, so that sums and averages over nodes are right.
     ActiveControllerCount = Gauge "kafka_controller_kafkacontroller_activecontrollercount" [] "1 on the active controller.";
     OfflinePartitionsCount = Gauge "kafka_controller_kafkacontroller_offlinepartitionscount" [] "Partitions without a leader.";

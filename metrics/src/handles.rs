@@ -50,6 +50,15 @@ handles! {
         evictions: Counter = FetchSessionEvictions,
     }
 
+    /// Held by group coordinators, each of which adds its own.
+    Groups {
+        all: Gauge = NumGroups,
+        preparing: Gauge = NumGroupsPreparingRebalance,
+        completing: Gauge = NumGroupsCompletingRebalance,
+        stable: Gauge = NumGroupsStable,
+        empty: Gauge = NumGroupsEmpty,
+    }
+
     /// Held by the append path: why batches were refused. `BytesRejected` is by topic.
     Refusals {
         invalid_magic: Counter = InvalidMagicNumberRecords,

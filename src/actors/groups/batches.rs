@@ -92,3 +92,76 @@ fn take_apart(bytes: &[u8], from: Offset) -> Result<Chunk, Unreadable> {
     }
     Ok(chunk)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::group::{CommittedOffset, GroupMetadata};
+    use std::sync::Arc;
+
+    fn offset(partition: i32, offset: Option<i64>) -> GroupRecord {
+        let value = offset.map(|offset| CommittedOffset {
+            offset: Offset(offset),
+            leader_epoch: Epoch(3),
+            metadata: Arc::from("note"),
+            committed: Millis(1_000),
+            expires: None,
+            topic_id: Default::default(),
+        });
+        GroupRecord::Offset { group: "g".into(), topic: "t".into(), partition, value }
+    }
+
+    fn group(generation: i32) -> GroupRecord {
+        let value = GroupMetadata {
+            protocol_type: Some("consumer".into()),
+            generation,
+            protocol: None,
+            leader: None,
+            since: Some(Millis(7)),
+            members: vec![],
+        };
+        GroupRecord::Group { group: "g".into(), value: Some(value) }
+    }
+
+    /// The batch as the log holds it at that offset.
+    fn at(base: i64, records: &[GroupRecord]) -> Vec<u8> {
+        let mut bytes = build(records, Millis(5)).expect("they can be written").to_vec();
+        bytes[..8].copy_from_slice(&base.to_be_bytes());
+        bytes
+    }
+
+    fn raw(base: i64, make: impl FnOnce(BatchBuilder) -> BatchBuilder, key: &[u8]) -> Vec<u8> {
+        let mut batch = make(BatchBuilder::new(Offset(base), Epoch(0), Millis(5)));
+        batch.push(0, Some(key), Some(b"x"));
+        batch.finish().expect("one record")
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let records = [offset(0, Some(9)), group(2), offset(1, None)];
+        let bytes = [at(10, &records), at(13, &[group(3)])].concat();
+        let chunk = take_apart(&bytes, Offset(10)).expect("our own batches");
+        assert_eq!((chunk.records, chunk.next), ([records.to_vec(), vec![group(3)]].concat(), Offset(14)));
+        let later = take_apart(&bytes, Offset(12)).expect("our own batches");
+        assert_eq!((later.records, later.next), (vec![offset(1, None), group(3)], Offset(14)), "from the middle of a batch");
+        let cut = take_apart(&bytes[..bytes.len() - 1], Offset(10)).expect("the range ends within a batch");
+        assert_eq!((cut.records.len(), cut.next), (3, Offset(13)));
+    }
+
+    #[test]
+    fn what_is_not_for_us_is_passed_over() {
+        let share_group = [0, 11, 0, 1, b'g'];
+        let bytes = [
+            raw(0, |batch| batch.control(), &[0, 0, 0, 1]),
+            raw(1, |batch| batch.transactional().producer(5, 0, 0), &share_group),
+            raw(2, |batch| batch, &share_group),
+            raw(3, |batch| batch, &[0]),
+            at(4, &[group(1)]),
+        ];
+        let chunk = take_apart(&bytes.concat(), Offset(0)).expect("whole batches");
+        assert_eq!((chunk.records, chunk.next), (vec![group(1)], Offset(5)));
+        let mut broken = at(0, &[group(1)]);
+        broken[16] = 9;
+        assert!(matches!(take_apart(&broken, Offset(0)), Err(Unreadable::Batch(_))));
+    }
+}

@@ -7,6 +7,7 @@
 //! * While it reads, requests are refused with COORDINATOR_LOAD_IN_PROGRESS: clients ask again.
 
 mod batches;
+mod counts;
 pub mod messages;
 
 use super::controller::Random;
@@ -20,9 +21,14 @@ use crate::rt::clock::{self, Moment};
 use crate::rt::{DeathWatch, Gone, Reply, Tell};
 use actix::prelude::*;
 use batches::{Chunk, Unreadable};
+use counts::Counts;
 use messages::{Ask, TOPIC, TopicsDeleted, Unload};
 use rustc_hash::FxHashMap;
 use std::time::Duration;
+use understudy_metrics::Families;
+
+/// How late the gauges may be.
+const COUNT_DELAY: Duration = Duration::from_secs(1);
 
 /// The name of a shard's child: the coordinator of the groups of that partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub struct NewGroups {
     pub settings: group::Settings,
     /// `offsets.load.buffer.size`: bytes read at a time.
     pub load_bytes: u32,
+    /// Metric handles.
+    pub metrics: Families,
 }
 
 /// See the module.
@@ -57,6 +65,9 @@ pub struct Groups {
     /// The next ticket.
     next: Ticket,
     timer: Option<(Millis, SpawnHandle)>,
+    counts: Counts,
+    /// The groups are to be counted in a moment.
+    counting: bool,
     chance: Random,
     _watch: DeathWatch<GroupsOf>,
 }
@@ -116,6 +127,8 @@ impl Groups {
             waiting: FxHashMap::default(),
             next: Ticket(0),
             timer: None,
+            counts: Counts::new(new.metrics),
+            counting: false,
             chance: Random,
             _watch: watch,
         }
@@ -159,6 +172,19 @@ impl Groups {
         }
         if let Some(due) = coordinator.deadline() {
             self.wake_at(due, now, ctx);
+        }
+        self.count_soon(ctx);
+    }
+
+    /// Brings the gauges up to date in a moment, for all that happens until then.
+    fn count_soon(&mut self, ctx: &mut Context<Self>) {
+        if !std::mem::replace(&mut self.counting, true) {
+            ctx.run_later(COUNT_DELAY, |groups, _| {
+                groups.counting = false;
+                if let State::Active(coordinator) = &groups.state {
+                    groups.counts.show(coordinator);
+                }
+            });
         }
     }
 

@@ -48,6 +48,7 @@ impl Shard {
             node: self.context.node,
             settings: self.settings.groups(),
             load_bytes: self.settings.load_bytes(),
+            metrics: self.context.metrics.clone(),
         };
         self.coordinators.generation += 1;
         let generation = self.coordinators.generation;
