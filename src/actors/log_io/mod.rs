@@ -171,7 +171,10 @@ impl Recovery {
     }
 }
 
-/// Partitions without records wait so long for their directories, in milliseconds: whoever made them wants to use them first.
+/// So few directories are made at once: somebody may look for them.
+const MAKE_AT_ONCE: usize = 32;
+
+/// More of them wait so long, in milliseconds: whoever made the partitions wants to use them first.
 const MAKE_AFTER_MS: i64 = 300;
 
 /// How long a recovery thread waits for more work.
@@ -230,7 +233,8 @@ impl Thread {
             Job::Run(work) => self.recovery.run(work),
             Job::Materialise(partitions) => {
                 self.unmade.extend(partitions);
-                self.make_at = Millis(clock::now().0 + MAKE_AFTER_MS);
+                let wait = if self.unmade.len() <= MAKE_AT_ONCE { 0 } else { MAKE_AFTER_MS };
+                self.make_at = Millis(clock::now().0 + wait);
             }
             Job::Remove { path, at } => {
                 self.removals.insert((at, path));
