@@ -14,4 +14,4 @@ pub mod rt;
 mod tidy;
 pub mod wire;
 
-pub use actors::node::serve;
+pub use actors::node::{InProcess, serve, spawn};

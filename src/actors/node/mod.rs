@@ -34,7 +34,9 @@ use std::cell::{Cell, RefCell};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use understudy_metrics::Families;
 
 /// The level of `metadata.version` that this broker writes (4.3-IV0).
@@ -107,6 +109,50 @@ pub fn serve(config: Config) -> ExitCode {
     outcome
 }
 
+/// A broker on a thread of this process, for tests and for programs that bring their own.
+pub struct InProcess {
+    /// Host and port for clients.
+    pub kafka: String,
+    /// Host and port of metrics and health; empty if `http.listen` is.
+    pub http: String,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<ExitCode>,
+}
+
+/// Starts a broker in this process and returns when it serves. It takes no signals: [`InProcess::stop`] ends it.
+///
+/// Errors: what [`serve`] would have logged.
+pub fn spawn(config: Config) -> Result<InProcess, String> {
+    let (stop, stopped) = oneshot::channel();
+    let (tell, started) = std::sync::mpsc::channel();
+    let run = move || {
+        System::new().block_on(async move {
+            match Node::start(config).await {
+                Ok(node) => {
+                    let _ = tell.send(Ok((node.kafka.clone(), node.http.clone())));
+                    let _ = stopped.await;
+                    node.stop().await
+                }
+                Err(e) => {
+                    let _ = tell.send(Err(e.to_string()));
+                    ExitCode::FAILURE
+                }
+            }
+        })
+    };
+    let thread = std::thread::Builder::new().name("understudy".into()).spawn(run).map_err(|e| e.to_string())?;
+    let (kafka, http) = started.recv().map_err(|_| "the broker's thread died while it started".to_owned())??;
+    Ok(InProcess { kafka, http, stop, thread })
+}
+
+impl InProcess {
+    /// Stops the broker in order. Returns whether the next start can trust its files.
+    pub fn stop(self) -> bool {
+        let _ = self.stop.send(());
+        self.thread.join().is_ok_and(|code| code == ExitCode::SUCCESS)
+    }
+}
+
 /// SIGTERM or Ctrl-C.
 async fn told_to_stop() {
     use tokio::signal::unix::{SignalKind, signal};
@@ -125,7 +171,7 @@ struct Node {
     broker: Arc<Broker>,
     shards: Vec<Addr<Shard>>,
     /// The shards' threads live as long as these.
-    _arbiters: Vec<Arbiter>,
+    arbiters: Vec<Arbiter>,
     disk: Arc<Disk>,
     quorum: Addr<Quorum>,
     /// The directories are ours as long as these live.
@@ -219,7 +265,7 @@ impl Node {
         phase.store(Phase::Serving as u8, Relaxed);
         metrics.lifecycle.broker_state.set(3);
         let locks = std::mem::take(&mut prepared.locks);
-        Ok(Node { broker, shards, _arbiters: arbiters, disk, quorum, _locks: locks, phase, epoch: epoch.0, kafka, http: http_address })
+        Ok(Node { broker, shards, arbiters, disk, quorum, _locks: locks, phase, epoch: epoch.0, kafka, http: http_address })
     }
 
     /// What a script waits for.
@@ -249,6 +295,9 @@ impl Node {
                 tracing::error!(dir = %dir.io.dir.display(), "the directory could not be left in order, the next start recovers it: {e}");
                 code = ExitCode::FAILURE;
             }
+        }
+        for arbiter in &self.arbiters {
+            arbiter.stop();
         }
         tracing::info!("stopped");
         code
