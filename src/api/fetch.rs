@@ -10,7 +10,7 @@
 
 mod ask;
 mod limits;
-mod reply;
+pub mod reply;
 
 use super::{Call, Cx, Outcome, Spec};
 use crate::actors::controller::Random;

@@ -19,7 +19,7 @@ mod terms;
 mod testkit;
 
 pub use cx::{Broker, Call, Cx, Peer};
-pub use dispatch::{Dispatched, Refusal, Step, dispatch};
+pub use dispatch::{Dispatched, Refusal, Respond, Step, dispatch};
 pub use response::Response;
 
 use futures_util::future::LocalBoxFuture;
