@@ -10,6 +10,7 @@
 //! (KIP-890) · v12 implicit AddPartitionsToTxn (KIP-890) · v13 topic ids (KIP-516).
 //! Not done: transactions. A transactional batch is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 
+use super::terms::is_internal;
 use super::{Call, Cx, Outcome, Spec};
 use crate::actors::partition::messages::{Append, AppendRefused, Appended};
 use crate::core::controller::Image;
@@ -122,11 +123,6 @@ fn append(cx: &Cx, call: &Call, at: TopicPartition, records: Bytes, acks: Acks) 
         Some(()) => Row::Asked(answer),
         None => Row::Refused(ErrorCode::NotLeaderOrFollower),
     }
-}
-
-/// Topics that only the broker itself writes to.
-fn is_internal(topic: &str) -> bool {
-    matches!(topic, "__consumer_offsets" | "__transaction_state" | "__share_group_state")
 }
 
 /// Whether every row of an acks=0 request was appended.

@@ -93,7 +93,7 @@ keys! {
     /// Longest random pause before a new candidacy, ms.
     controller_quorum_election_backoff_max_ms: i32 = "controller.quorum.election.backoff.max.ms", "1000", AtLeast(0), ReadOnly, Later;
     /// How long the quorum leader gathers records before it writes them, ms.
-    controller_quorum_append_linger_ms: i32 = "controller.quorum.append.linger.ms", "25", AtLeast(0), ReadOnly, Now;
+    controller_quorum_append_linger_ms: i32 = "controller.quorum.append.linger.ms", "25", AtLeast(0), ReadOnly, Later;
     /// How long a request to another quorum member may take, ms.
     controller_quorum_request_timeout_ms: i32 = "controller.quorum.request.timeout.ms", "2000", AtLeast(0), ReadOnly, Later;
     /// Pause after a failed request to another quorum member, ms.
@@ -109,11 +109,11 @@ keys! {
     /// Age at which the metadata log starts a new segment, ms.
     metadata_log_segment_ms: i64 = "metadata.log.segment.ms", "604800000", Any, ReadOnly, Now;
     /// Metadata log and snapshots kept beyond the newest snapshot, bytes.
-    metadata_max_retention_bytes: i64 = "metadata.max.retention.bytes", "104857600", Any, ReadOnly, Now;
+    metadata_max_retention_bytes: i64 = "metadata.max.retention.bytes", "104857600", Any, ReadOnly, Later;
     /// How long metadata log and snapshots older than the newest snapshot are kept, ms.
-    metadata_max_retention_ms: i64 = "metadata.max.retention.ms", "604800000", Any, ReadOnly, Now;
+    metadata_max_retention_ms: i64 = "metadata.max.retention.ms", "604800000", Any, ReadOnly, Later;
     /// How often an idle controller writes an empty record, ms; 0 never.
-    metadata_max_idle_interval_ms: i32 = "metadata.max.idle.interval.ms", "500", AtLeast(0), ReadOnly, Now;
+    metadata_max_idle_interval_ms: i32 = "metadata.max.idle.interval.ms", "500", AtLeast(0), ReadOnly, Later;
     /// Bytes of metadata records after which a snapshot is made.
     metadata_log_max_record_bytes_between_snapshots: i64 = "metadata.log.max.record.bytes.between.snapshots", "20971520", AtLeast(1), ReadOnly, Now;
     /// Longest time without a snapshot if anything changed, ms; 0 no limit.
@@ -125,7 +125,7 @@ keys! {
     /// Directories that hold the partitions; a new partition goes to the one with the fewest.
     log_dirs: Option<Vec<String>> = "log.dirs", none, SomeList, ReadOnly, Now;
     /// Threads that recover the logs of one directory after a crash.
-    num_recovery_threads_per_data_dir: i32 = "num.recovery.threads.per.data.dir", "2", AtLeast(1), ClusterWide, Later;
+    num_recovery_threads_per_data_dir: i32 = "num.recovery.threads.per.data.dir", "2", AtLeast(1), ClusterWide, Now;
     /// How long a broker may fail to report a broken directory before it stops, ms.
     log_dir_failure_timeout_ms: i64 = "log.dir.failure.timeout.ms", "30000", AtLeast(1), ReadOnly, Later;
 
@@ -197,9 +197,9 @@ keys! {
     /// How often logs are looked at for a timed flush, ms.
     log_flush_scheduler_interval_ms: i64 = "log.flush.scheduler.interval.ms", "9223372036854775807", Any, ReadOnly, Now;
     /// How often recovery points are written down, ms.
-    log_flush_offset_checkpoint_interval_ms: i32 = "log.flush.offset.checkpoint.interval.ms", "60000", AtLeast(0), ReadOnly, Now;
+    log_flush_offset_checkpoint_interval_ms: i32 = "log.flush.offset.checkpoint.interval.ms", "60000", AtLeast(0), ReadOnly, Later;
     /// How often log start offsets are written down, ms.
-    log_flush_start_offset_checkpoint_interval_ms: i32 = "log.flush.start.offset.checkpoint.interval.ms", "60000", AtLeast(0), ReadOnly, Now;
+    log_flush_start_offset_checkpoint_interval_ms: i32 = "log.flush.start.offset.checkpoint.interval.ms", "60000", AtLeast(0), ReadOnly, Later;
     /// Whether a record carries the producer's time (`CreateTime`) or the broker's (`LogAppendTime`).
     log_message_timestamp_type: TimestampType = "log.message.timestamp.type", "CreateTime", OneOf(&["CreateTime", "LogAppendTime"]), ClusterWide, Now;
     /// How far a record's time may lie in the past, ms.
@@ -281,11 +281,11 @@ keys! {
     /// Largest request frame accepted.
     socket_request_max_bytes: i32 = "socket.request.max.bytes", "104857600", AtLeast(1), ReadOnly, Now;
     /// Socket send buffer of a connection; -1 leaves it to the system.
-    socket_send_buffer_bytes: i32 = "socket.send.buffer.bytes", "102400", Any, ReadOnly, Now;
+    socket_send_buffer_bytes: i32 = "socket.send.buffer.bytes", "102400", Any, ReadOnly, Later;
     /// Socket receive buffer of a connection; -1 leaves it to the system.
-    socket_receive_buffer_bytes: i32 = "socket.receive.buffer.bytes", "102400", Any, ReadOnly, Now;
+    socket_receive_buffer_bytes: i32 = "socket.receive.buffer.bytes", "102400", Any, ReadOnly, Later;
     /// Connections that may wait to be accepted.
-    socket_listen_backlog_size: i32 = "socket.listen.backlog.size", "50", AtLeast(1), ReadOnly, Now;
+    socket_listen_backlog_size: i32 = "socket.listen.backlog.size", "50", AtLeast(1), ReadOnly, Later;
     /// Connections without a request for that long are closed, ms; negative: never.
     connections_max_idle_ms: i64 = "connections.max.idle.ms", "600000", Any, ReadOnly, Now;
     /// Most connections to this broker.
@@ -349,7 +349,7 @@ keys! {
     /// How long a partition remembers a silent producer, ms.
     producer_id_expiration_ms: i32 = "producer.id.expiration.ms", "86400000", AtLeast(1), ClusterWide, Now;
     /// How often expired producers are looked for, ms.
-    producer_id_expiration_check_interval_ms: i32 = "producer.id.expiration.check.interval.ms", "600000", AtLeast(1), ReadOnly, Now hidden;
+    producer_id_expiration_check_interval_ms: i32 = "producer.id.expiration.check.interval.ms", "600000", AtLeast(1), ReadOnly, Later hidden;
 
     // Ours.
     /// Address of the HTTP server for metrics and health, `host:port`; port 0 takes a free one, empty turns it off.

@@ -1,7 +1,8 @@
-//! Tables in the code: the API keys and their files, and what messages between actors say about themselves.
+//! Tables in the code: the API keys and their files, what messages between actors say about themselves, the configuration keys acted on.
 
 use super::source::{Source, sources, texts};
 use crate::api::{Spec, TABLE};
+use crate::config::{Status, TOPIC_KEYS, keys};
 
 /// What is wrong with the table and the handlers' files: (name of the file without `.rs`, its text).
 fn api_faults(table: &[Spec], files: &[(&str, &str)]) -> Vec<String> {
@@ -122,4 +123,28 @@ fn quiet_messages_are_found() {
     assert_eq!(of("/// Go. From: us.\n/// Lost: never."), [""; 0]);
     assert_eq!(of("/// Go. From: us."), ["src/x.rs:2: the message Go does not say Lost:"]);
     assert_eq!(of("/// Lost: never. From: us.\nuse x;").len(), 2);
+}
+
+/// Keys that claim to be acted on though no code outside their table names their field, and no topic key takes its default from them.
+fn idle_keys<'a>(acted_on: impl Iterator<Item = &'a str>, sources: &[Source]) -> Vec<String> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let named = |field: &str| {
+        let others = sources.iter().filter(|source| source.path.starts_with("src/") && source.path != "src/config/broker.rs");
+        others.flat_map(|source| source.shipped.split(|c| !is_word(c))).any(|word| word == field)
+    };
+    let is_default = |key: &str| TOPIC_KEYS.iter().any(|topic| topic.synonyms.contains(&key));
+    acted_on.filter(|key| !is_default(key) && !named(&key.replace('.', "_"))).map(|key| format!("{key} says that it is acted on")).collect()
+}
+
+#[test]
+fn every_key_that_says_it_is_acted_on_is() {
+    let acted_on = keys().filter(|key| key.status == Status::Now).map(|key| key.name);
+    assert_eq!(idle_keys(acted_on, &sources(&texts())), Vec::<String>::new(), "act on it, or say `Later` in src/config/broker.rs");
+}
+
+#[test]
+fn idle_keys_are_found() {
+    let uses = Source::new("src/x.rs", "fn f(c: &Config) -> i32 { c.node_id }");
+    let keys = ["node.id", "log.retention.ms", "socket.send.buffer.bytes"].into_iter();
+    assert_eq!(idle_keys(keys, &[uses]), ["socket.send.buffer.bytes says that it is acted on"]);
 }

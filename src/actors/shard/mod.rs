@@ -33,9 +33,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use understudy_metrics::{ActorMetrics, Families};
 
-/// The partitions' checkpoint interval (`replica.high.watermark.checkpoint.interval.ms`), and how often the shard looks at the time.
-const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
-
 /// What the actors of one shard share. Not `Send`: it lives and dies with the thread.
 pub struct ShardContext {
     /// This node.
@@ -314,7 +311,7 @@ impl Actor for Shard {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Context<Self>) {
-        ctx.run_interval(CHECKPOINT_INTERVAL, |shard, _| shard.housekeeping());
+        ctx.run_interval(self.settings.checkpoint_interval(), |shard, _| shard.housekeeping());
         ctx.run_later(self.settings.initial_task_delay(), |shard, _| {
             let now = clock::now();
             shard.hosted.values().for_each(|hosted| hosted.partition.tell(Tick { now }));

@@ -102,6 +102,11 @@ impl Settings {
         self.current.offsets_load_buffer_size as u32
     }
 
+    /// `replica.high.watermark.checkpoint.interval.ms`.
+    pub fn checkpoint_interval(&self) -> Duration {
+        Duration::from_millis(self.current.replica_high_watermark_checkpoint_interval_ms.max(1) as u64)
+    }
+
     /// `log.initial.task.delay.ms`.
     pub fn initial_task_delay(&self) -> Duration {
         Duration::from_millis(self.current.log_initial_task_delay_ms as u64)
