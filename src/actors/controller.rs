@@ -8,6 +8,7 @@ use super::quorum::{AppendRecords, Quorum};
 use crate::core::chance::Chance;
 use crate::core::controller::request::{Answer, Request};
 use crate::core::controller::{self as rules, Image, Record, Settings};
+use crate::core::election::Claims;
 use crate::core::types::{Epoch, Offset};
 use crate::rt::{Essential, Reply, Tell};
 use actix::prelude::*;
@@ -145,8 +146,9 @@ impl Handler<Decide> for Controller {
     type Result = ();
     fn handle(&mut self, m: Decide, _: &mut Context<Self>) {
         let Some(active) = &mut self.active else { return m.reply.send(Err(NotActive)) };
-        let mut cx = rules::Context { next: active.next, chance: &mut self.chance };
-        let rules::Decision { records, answer } = active.rules.decide(m.request, &mut cx);
+        let claims = Claims::default();
+        let mut cx = rules::Context { next: active.next, chance: &mut self.chance, claims: &claims };
+        let rules::Decision { records, answer, .. } = active.rules.decide(m.request, &mut cx);
         active.append(records);
         let upto = active.next + -1;
         self.waiting.push_back(Waiting { upto, answer, reply: m.reply });

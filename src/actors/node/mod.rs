@@ -208,10 +208,13 @@ impl Node {
             default_partitions: config.num_partitions,
             default_replication_factor: config.default_replication_factor as i16,
             unclean_election: config.unclean_leader_election_enable,
+            min_insync_replicas: config.min_insync_replicas.max(1) as usize,
             features: features.clone(),
             rules: Arc::new(Rules::new(config.clone())),
         };
-        let controller = Controller::new(settings, image.clone(), rules::bootstrap(METADATA_LEVEL, &[])).start();
+        let controller =
+            Controller::new(settings, image.clone(), rules::bootstrap(METADATA_LEVEL, &[], config.min_insync_replicas.max(1) as usize))
+                .start();
         let routes = Arc::new(Routes::default());
         let (shards, arbiters) = start_shards(&config, node, &files, &metrics, &disk, &routes);
         let level = snapshot::level(&image, METADATA_LEVEL);
@@ -255,7 +258,9 @@ impl Node {
             start_http(listener, &metrics, &phase);
         }
 
-        let epoch = join::join(&broker, &controller, listen::advertised(&config, &listeners), prepared.directory_ids()).await?;
+        let epoch =
+            join::join(&broker, &controller, listen::advertised(&config, &listeners), prepared.directory_ids(), prepared.previous_epoch())
+                .await?;
         link.tell(Registered { epoch: epoch.0 });
         directories::set_strays_aside(&disk);
         let kafka = listeners.first().map(|listener| listener.address.clone()).unwrap_or_default();

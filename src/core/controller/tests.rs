@@ -40,6 +40,7 @@ struct World {
     controller: Controller,
     log: Vec<Record>,
     chance: Seeded,
+    claims: Claims,
 }
 
 impl World {
@@ -48,11 +49,13 @@ impl World {
             default_partitions: 1,
             default_replication_factor: 1,
             unclean_election: false,
+            min_insync_replicas: 1,
             features: features(),
             rules: Arc::new(Rules),
         };
-        let mut world = World { controller: Controller::new(Image::empty("c"), settings), log: vec![], chance: Seeded(7) };
-        world.append(bootstrap(30, &[]));
+        let mut world =
+            World { controller: Controller::new(Image::empty("c"), settings), log: vec![], chance: Seeded(7), claims: Claims::default() };
+        world.append(bootstrap(30, &[], 1));
         world
     }
 
@@ -73,12 +76,12 @@ impl World {
     }
 
     fn decide(&mut self, request: Request) -> Decision {
-        let mut cx = Context { next: Offset(self.log.len() as i64), chance: &mut self.chance };
+        let mut cx = Context { next: Offset(self.log.len() as i64), chance: &mut self.chance, claims: &self.claims };
         self.controller.decide(request, &mut cx)
     }
 
     fn ask(&mut self, request: Request) -> Answer {
-        let Decision { records, answer } = self.decide(request);
+        let Decision { records, answer, .. } = self.decide(request);
         self.append(records);
         answer
     }
@@ -97,6 +100,7 @@ impl World {
             features: features(),
             rack: None,
             log_dirs: vec![Id(1000 + id as u128)],
+            previous_epoch: None,
             session_alive: false,
         }
     }
@@ -110,7 +114,7 @@ impl World {
     }
 
     fn heartbeat(&mut self, id: i32, broker_epoch: BrokerEpoch, seen: i64, want_fence: bool) -> Result<BrokerState, Refusal> {
-        let heartbeat = Heartbeat { broker: BrokerId(id), broker_epoch, metadata_offset: Offset(seen), want_fence };
+        let heartbeat = Heartbeat { want_fence, ..Heartbeat::new(BrokerId(id), broker_epoch, Offset(seen)) };
         match self.ask(Request::Heartbeat(heartbeat)) {
             Answer::Heartbeat(result) => result,
             other => panic!("{other:?}"),
@@ -118,7 +122,7 @@ impl World {
     }
 
     fn unfence(&mut self, id: i32, epoch: BrokerEpoch) {
-        assert_eq!(self.heartbeat(id, epoch, self.log.len() as i64, false), Ok(BrokerState { caught_up: true, fenced: false }));
+        assert_eq!(self.heartbeat(id, epoch, self.log.len() as i64, false), Ok(state(true, false)));
     }
 
     fn create(&mut self, topics: Vec<NewTopic>) -> Vec<(String, Result<CreatedTopic, Refusal>)> {
@@ -131,6 +135,10 @@ impl World {
     fn partition(&self, name: &str, index: i32) -> &Partition {
         self.controller.image().topic_by_name(name).and_then(|topic| topic.partition(index)).unwrap()
     }
+}
+
+fn state(caught_up: bool, fenced: bool) -> BrokerState {
+    BrokerState { caught_up, fenced, shutting_down: false, may_stop: false }
 }
 
 fn topic(name: &str, partitions: i32, replication_factor: i16) -> NewTopic {
@@ -169,7 +177,7 @@ fn any_request() -> impl Strategy<Value = Request> {
         }),
         2 => (broker(), 1u128..3).prop_map(|(id, incarnation)| Request::RegisterBroker(World::empty().registration(id.0, incarnation))),
         3 => (broker(), 0i64..60, any::<bool>()).prop_map(|(broker, epoch, want_fence)| {
-            Request::Heartbeat(Heartbeat { broker, broker_epoch: BrokerEpoch(epoch), metadata_offset: Offset(60), want_fence })
+            Request::Heartbeat(Heartbeat { want_fence, ..Heartbeat::new(broker, BrokerEpoch(epoch), Offset(60)) })
         }),
         1 => broker().prop_map(Request::UnregisterBroker),
         1 => (broker(), 0i64..60).prop_map(|(broker, epoch)| {

@@ -29,6 +29,13 @@ impl From<Why> for ErrorCode {
             Why::ElectionNotNeeded => ErrorCode::ElectionNotNeeded,
             Why::PreferredLeaderNotAvailable => ErrorCode::PreferredLeaderNotAvailable,
             Why::EligibleLeadersNotAvailable => ErrorCode::EligibleLeadersNotAvailable,
+            Why::LossNotAccepted => ErrorCode::PolicyViolation,
+            Why::NotController => ErrorCode::NotController,
+            Why::FencedLeaderEpoch => ErrorCode::FencedLeaderEpoch,
+            Why::IneligibleReplica => ErrorCode::IneligibleReplica,
+            Why::NewLeaderElected => ErrorCode::NewLeaderElected,
+            Why::NoReassignmentInProgress => ErrorCode::NoReassignmentInProgress,
+            Why::NotLeaderOrFollower => ErrorCode::NotLeaderOrFollower,
         }
     }
 }
