@@ -8,8 +8,12 @@ use super::*;
 use crate::core::chance::Seeded;
 use crate::core::types::{BrokerId, Id, Offset};
 
+mod beside;
 mod brokers;
 mod configs;
+mod elections;
+mod isr;
+mod lifecycle;
 mod topics;
 
 struct Rules;
@@ -31,6 +35,7 @@ fn features() -> Vec<Feature> {
     vec![
         Feature { name: "metadata.version".into(), min: 7, max: 30 },
         Feature { name: "group.version".into(), min: 0, max: 1 },
+        Feature { name: ELR_VERSION.into(), min: 0, max: 1 },
         Feature { name: "kraft.version".into(), min: 0, max: 0 },
     ]
 }
@@ -183,6 +188,20 @@ fn any_request() -> impl Strategy<Value = Request> {
         1 => (broker(), 0i64..60).prop_map(|(broker, epoch)| {
             Request::AllocateProducerIds { broker, broker_epoch: BrokerEpoch(epoch) }
         }),
+        1 => proptest::collection::vec((broker(), 0i64..60), 1..3).prop_map(|all| {
+            Request::Fence(all.into_iter().map(|(id, epoch)| (id, BrokerEpoch(epoch))).collect())
+        }),
+        1 => Just(Request::Balance),
+        1 => (name(), proptest::option::of(proptest::sample::subsequence(vec![1, 2, 3], 1..=3)), any::<bool>()).prop_map(
+            |(name, target, allow_factor_change)| {
+                let target = target.map(|ids| ids.into_iter().map(BrokerId).collect());
+                Request::AlterReassignments { topics: vec![(name, vec![(0, target)])], allow_factor_change }
+            }
+        ),
+        1 => (name(), "[12]").prop_map(|(name, value)| {
+            let changes = vec![("min.insync.replicas".into(), ConfigOp::Set, Some(value))];
+            Request::AlterConfigs { resources: vec![AlterConfigs { resource: ConfigResource::topic(&name), changes }], validate_only: false }
+        }),
         1 => any::<bool>().prop_map(|preferred| {
             let election = if preferred { ElectionType::Preferred } else { ElectionType::Unclean };
             Request::ElectLeaders { election, partitions: None }
@@ -194,9 +213,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn replaying_the_log_gives_the_live_controller(requests in proptest::collection::vec(any_request(), 1..60)) {
+    fn replaying_the_log_gives_the_live_controller(requests in proptest::collection::vec(any_request(), 1..60), elr: bool) {
         let mut world = World::empty();
+        if elr {
+            world.append(vec![Record::FeatureLevel(records::FeatureLevel { name: ELR_VERSION.into(), level: 1 })]);
+        }
         for mut request in requests {
+            if let Request::Fence(brokers) = &mut request {
+                for (id, epoch) in brokers {
+                    *epoch = world.controller.image().broker(*id).map_or(*epoch, |broker| broker.broker_epoch);
+                }
+            }
             // The strategy only guesses epochs: help it, or nobody is ever unfenced.
             if let Request::Heartbeat(heartbeat) = &mut request
                 && let Some(broker) = world.controller.image().broker(heartbeat.broker)
@@ -209,7 +236,10 @@ proptest! {
             prop_assert_eq!(world.controller.image(), &before, "to decide changes nothing");
             world.append(decision.records);
             for partition in world.controller.image().topics().flat_map(|topic| topic.partitions.values()) {
-                prop_assert!(!partition.isr.is_empty() && partition.isr.iter().all(|id| partition.replicas.contains(id)));
+                prop_assert!(elr || !partition.isr.is_empty());
+                let waited_for = partition.isr.iter().chain(&partition.elr).chain(&partition.last_known_elr);
+                prop_assert!(waited_for.clone().next().is_some(), "somebody has what was committed: {partition:?}");
+                prop_assert!(waited_for.clone().all(|id| partition.replicas.contains(id)), "{partition:?}");
                 if partition.has_leader() {
                     prop_assert!(partition.isr.contains(&partition.leader), "the leader is in sync");
                     prop_assert!(world.controller.image().is_active(partition.leader), "and alive");
@@ -219,10 +249,13 @@ proptest! {
         let mut replayed = World::empty();
         replayed.log.clear();
         replayed.controller.image = Image::empty("c");
+        replayed.controller.index = Index::default();
         replayed.append(world.log.clone());
         prop_assert_eq!(replayed.controller.image(), world.controller.image());
         prop_assert_eq!(&replayed.controller.lookalikes, &world.controller.lookalikes);
         let reloaded = Controller::new(world.controller.image().clone(), replayed.controller.settings);
         prop_assert_eq!(&reloaded.lookalikes, &world.controller.lookalikes);
+        prop_assert_eq!(&replayed.controller.index, &world.controller.index);
+        prop_assert_eq!(&reloaded.index, &world.controller.index);
     }
 }
