@@ -257,9 +257,9 @@ keys! {
     /// How consumers are sent to a nearer replica.
     replica_selector_class: Option<String> = "replica.selector.class", none, Any, ReadOnly, Later;
     /// Whether leadership goes back to preferred replicas by itself.
-    auto_leader_rebalance_enable: bool = "auto.leader.rebalance.enable", "true", Any, ReadOnly, Later;
+    auto_leader_rebalance_enable: bool = "auto.leader.rebalance.enable", "true", Any, ReadOnly, Now;
     /// How often preferred leadership is looked at, seconds.
-    leader_imbalance_check_interval_seconds: i64 = "leader.imbalance.check.interval.seconds", "300", AtLeast(1), ReadOnly, Later;
+    leader_imbalance_check_interval_seconds: i64 = "leader.imbalance.check.interval.seconds", "300", AtLeast(1), ReadOnly, Now;
     /// Whether a stopping broker hands over its leaderships first.
     controlled_shutdown_enable: bool = "controlled.shutdown.enable", "true", Any, ReadOnly, Later;
     /// How often a broker tells the controller that it lives, ms.

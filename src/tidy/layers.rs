@@ -116,7 +116,7 @@ const LAYERS: &[Layer] = &[
             "understudy_metrics",
         ],
     },
-    Layer { folder: "http", may: &["axum", "hyper", "hyper_util", "tokio", "tracing", "understudy_metrics"] },
+    Layer { folder: "http", may: &["axum", "hyper", "hyper_util", "serde", "tokio", "tracing", "understudy_metrics"] },
     Layer {
         folder: "cli",
         may: &[

@@ -85,6 +85,7 @@ impl ErrorCode {
             ErrorCode::ElectionNotNeeded => "Leader election not needed for topic partition.",
             ErrorCode::PreferredLeaderNotAvailable => "The preferred leader was not available.",
             ErrorCode::EligibleLeadersNotAvailable => "Eligible topic partition leaders are not available.",
+            ErrorCode::NoReassignmentInProgress => "No partition reassignment is in progress.",
             ErrorCode::UnknownTopicId => "This server does not host this topic ID.",
             _ => return None,
         })
