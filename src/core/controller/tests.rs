@@ -14,6 +14,7 @@ mod configs;
 mod elections;
 mod isr;
 mod lifecycle;
+mod model;
 mod topics;
 
 struct Rules;
