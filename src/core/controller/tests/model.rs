@@ -21,7 +21,6 @@ struct Model {
     brokers: Vec<Broker>,
     acked: Vec<(i32, u32)>,
     produced: u32,
-    led: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -58,7 +57,7 @@ fn act() -> impl Strategy<Value = Act> {
 impl Model {
     fn new() -> Model {
         let brokers = (0..3).map(|_| Broker { alive: true, ..Broker::default() }).collect();
-        Model { world: three(true), brokers, acked: vec![], produced: 0, led: 0 }
+        Model { world: three(true), brokers, acked: vec![], produced: 0 }
     }
 
     fn leader(&self) -> Option<usize> {
@@ -79,7 +78,6 @@ impl Model {
             let leader = &self.brokers[election.new_leader.0 as usize - 1];
             assert!(leader.alive, "{election:?}");
             assert!(leader.log.starts_with(&self.acked), "{election:?} loses {:?} of {:?}", self.acked, leader.log);
-            self.led += 1;
         }
         decision
     }
