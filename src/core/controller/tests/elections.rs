@@ -181,7 +181,8 @@ fn unclean_by_operator() {
         ..world.change()
     };
     assert_eq!(first.records, [Record::PartitionChange(change(&world, 2))], "nothing is known: list order");
-    (world.claim(2, 0, 10), world.claim(3, 0, 12));
+    world.claim(2, 0, 10);
+    world.claim(3, 0, 12);
     let informed = by_force(&mut world);
     assert_eq!(informed.records, [Record::PartitionChange(change(&world, 3))], "the most complete log");
     assert_eq!(elected(&informed), [(Trigger::Manual, -1, 3, Ok(Source::Outside))]);
@@ -243,7 +244,8 @@ fn a_topic_that_allows_loss_does_not_wait_for_the_dead() {
         value: Some("true".into()),
     })]);
     world.set(|change| PartitionChange { isr: Some(ids(&[1])), ..change });
-    (world.claim(2, 0, 10), world.claim(3, 0, 12));
+    world.claim(2, 0, 10);
+    world.claim(3, 0, 12);
     assert_eq!(elected(&world.fence(&[1])), [(Trigger::Fenced, 1, 3, Ok(Source::Outside))]);
 }
 
@@ -329,7 +331,8 @@ fn an_unclean_stop_of_all_is_no_unclean_election() {
     let first = crashed(&mut world, 1);
     let change = PartitionChange { elr: Some(ids(&[2, 3])), ..world.change() };
     assert_eq!(first.records[..1], [Record::PartitionChange(change)], "1 may have lost what the page cache held");
-    (crashed(&mut world, 3), crashed(&mut world, 2));
+    crashed(&mut world, 3);
+    crashed(&mut world, 2);
     assert_eq!((&world.partition("t", 0).elr, &world.partition("t", 0).last_known_elr), (&vec![], &ids(&[1, 3, 2])));
     for id in [1, 2, 3] {
         assert_eq!(back(&mut world, id).elections, [], "nobody leads by name");
@@ -337,7 +340,8 @@ fn an_unclean_stop_of_all_is_no_unclean_election() {
     let waits = world.controller.leaderless().next().unwrap().1;
     assert_eq!(waits, WaitsFor::ClaimsOf(ids(&[1, 3, 2])));
     let recover = |world: &mut World| world.decide(Request::Recover(vec![world.at()]));
-    (world.claim(1, 0, 50), world.claim(2, 0, 70));
+    world.claim(1, 0, 50);
+    world.claim(2, 0, 70);
     assert_eq!(recover(&mut world).records, [], "3 has not spoken");
     world.claim(3, 0, 60);
     let decision = recover(&mut world);

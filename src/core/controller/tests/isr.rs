@@ -109,7 +109,7 @@ fn reassign(world: &mut World, target: Option<&[i32]>, allow_factor_change: bool
     let topics = vec![("t".to_owned(), vec![(0, target.map(ids))])];
     let decision = world.decide(Request::AlterReassignments { topics, allow_factor_change });
     let Answer::AlterReassignments(answer) = &decision.answer else { panic!() };
-    let result = answer[0].1[0].1.as_ref().map(|()| ()).map_err(|refusal| (refusal.why, refusal.message.clone().unwrap_or_default()));
+    let result = answer[0].1[0].1.clone().map_err(|refusal| (refusal.why, refusal.message.unwrap_or_default()));
     (result, decision)
 }
 
