@@ -7,14 +7,14 @@
 pub mod snapshot;
 pub mod store;
 
-use super::controller::{Controller, Lead};
+use super::controller::{Controller, Lead, Random};
 use super::link::{Committed, Link, TakeImage};
 use super::log_io::{self, Job};
 use crate::core::controller::records::Record;
 use crate::core::controller::{Image, METADATA_VERSION};
 use crate::core::quorum::records::{ControlRecord, ElectionState, LeaderChange};
 use crate::core::quorum::snapshots::SnapshotRule;
-use crate::core::quorum::{self as rules, Effect, RecoveredLog, VoterView};
+use crate::core::quorum::{self as rules, Config, Cx, Effect, Timing, VoterView};
 use crate::core::types::{BrokerId, DirectoryId, Epoch, Offset};
 use crate::log::batch::{BatchHeader, HEADER_SIZE};
 use crate::log::builder::BatchBuilder;
@@ -69,6 +69,7 @@ pub struct AppendRecords {
 #[rtype(result = "()")]
 pub struct Flushed {
     upto: Offset,
+    generation: u64,
     outcome: Result<log_io::Synced, Gone>,
 }
 
@@ -161,8 +162,8 @@ impl Quorum {
             let done = match effect {
                 Effect::PersistState(state) => self.persist(&state),
                 Effect::AppendLeaderChange { epoch, offset, record } => self.append_leader_change(epoch, offset, record),
-                Effect::Flush { upto } => {
-                    self.flush(upto, ctx);
+                Effect::Flush { upto, generation } => {
+                    self.flush(upto, generation, ctx);
                     Ok(())
                 }
                 Effect::Committed { upto } => {
@@ -175,6 +176,7 @@ impl Quorum {
                     Ok(())
                 }
                 Effect::Resigned { .. } => Ok(()),
+                other => unreachable!("a quorum of one has no peers: {other:?}"),
             };
             if let Err(e) = done {
                 return die(&e);
@@ -202,8 +204,8 @@ impl Quorum {
         Ok(())
     }
 
-    fn flush(&mut self, upto: Offset, ctx: &mut Context<Self>) {
-        let reply = Reply::to(ctx.address(), move |outcome| Flushed { upto, outcome });
+    fn flush(&mut self, upto: Offset, generation: u64, ctx: &mut Context<Self>) {
+        let reply = Reply::to(ctx.address(), move |outcome| Flushed { upto, generation, outcome });
         let target = self.store.log.sync_target().expect("a flush follows an append");
         self.io.tell(Job::Sync(log_io::Asked { target, reply }));
     }
@@ -247,7 +249,7 @@ impl Quorum {
         raft.current_epoch.set(i64::from(view.epoch.0));
         raft.high_watermark.set(view.high_watermark.0);
         raft.log_end_offset.set(self.store.log.end().0);
-        self.metrics.raft_state(if view.leader == Some(self.node) { "leader" } else { "unattached" });
+        self.metrics.raft_state(self.rules.as_ref().map_or("unattached", |rules| rules.role().name()));
     }
 }
 
@@ -261,9 +263,10 @@ impl Actor for Quorum {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Context<Self>) {
-        let log = RecoveredLog { end: self.store.log.end(), last_epoch: self.store.last_epoch };
         let mut fx = Vec::new();
-        match rules::Quorum::start(self.node, self.directory, log, self.store.state, &mut fx) {
+        let config = Config { me: self.node, directory: self.directory, voters: vec![self.node], timing: Timing::default() };
+        let mut cx = Cx { now: clock::now(), chance: &mut Random, fx: &mut fx };
+        match rules::Quorum::start(config, self.store.recovered(), self.store.state, &mut cx) {
             Ok(rules) => self.rules = Some(rules),
             Err(e) => {
                 tracing::error!("{e}");
@@ -280,7 +283,7 @@ impl Handler<AppendRecords> for Quorum {
         let Some(rules) = &mut self.rules else { return };
         let mut fx = Vec::new();
         let (epoch, base) = rules
-            .append(m.records.len() as i64, &mut fx)
+            .append(m.records.len() as i64, &mut Cx { now: clock::now(), chance: &mut Random, fx: &mut fx })
             .expect("only the active controller appends, and it is active while this node leads");
         assert_eq!(base, m.base, "the controller and its quorum disagree about the log end");
         let mut batch = BatchBuilder::new(base, epoch, clock::now());
@@ -308,7 +311,7 @@ impl Handler<Flushed> for Quorum {
         }
         let Some(rules) = &mut self.rules else { return };
         let mut fx = Vec::new();
-        rules.flushed(m.upto, &mut fx);
+        rules.flushed(m.upto, m.generation, &mut Cx { now: clock::now(), chance: &mut Random, fx: &mut fx });
         self.perform(fx, ctx);
     }
 }
@@ -354,7 +357,7 @@ impl Handler<CloseLog> for Quorum {
     type Result = ();
     fn handle(&mut self, m: CloseLog, _: &mut Context<Self>) {
         if let Some(rules) = &mut self.rules {
-            rules.resign(&mut Vec::new());
+            rules.stop(&mut Cx { now: clock::now(), chance: &mut Random, fx: &mut Vec::new() });
         }
         if let Err(e) = self.store.log.close() {
             tracing::warn!("the metadata log could not be closed properly, the next start recovers it: {e}");

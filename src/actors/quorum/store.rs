@@ -1,8 +1,10 @@
 //! What a voter keeps on disk: the metadata log, its snapshots, and `quorum-state`. Opening reads them into the image.
 
-use super::snapshot::{self, SnapshotId};
+use super::snapshot;
 use crate::core::controller::Image;
-use crate::core::quorum::records::ElectionState;
+use crate::core::epochs::EpochCache;
+use crate::core::quorum::RecoveredLog;
+use crate::core::quorum::records::{ElectionState, SnapshotId};
 use crate::core::types::{BrokerId, Epoch, Id, Millis, Offset};
 use crate::log::batch::Batches;
 use crate::log::records::Records;
@@ -66,8 +68,9 @@ pub enum Damaged {
 pub struct Store {
     /// The metadata log.
     pub log: Log<Fs>,
-    /// Epoch of the last record, or of the snapshot that stands for it.
-    pub last_epoch: Epoch,
+    /// Epochs and the offset where each begins.
+    epochs: EpochCache,
+    snapshots: Vec<(SnapshotId, u64)>,
     /// As stored.
     pub state: ElectionState,
     files: Files<Fs>,
@@ -94,7 +97,8 @@ impl Store {
         };
         if fresh {
             let log = Log::create(files, dir, Id::ONE, Offset(0), config);
-            let store = Store { log, last_epoch: Epoch(0), state: ElectionState::default(), files: files.clone(), voters };
+            let (epochs, snapshots) = (EpochCache::default(), Vec::new());
+            let store = Store { log, epochs, snapshots, state: ElectionState::default(), files: files.clone(), voters };
             return Ok((store, Image::empty(cluster_id)));
         }
         let (base, mut image) = newest_snapshot(storage, &dir, cluster_id)?;
@@ -107,10 +111,24 @@ impl Store {
             let dropped = log.truncate_fully_and_start_at(start, now)?;
             crate::log::remove_files(storage, &dropped)?;
         }
-        let last = replay(&log, start.max(log.start()), &mut image)?;
-        let last_epoch = last.or(base.map(|id| id.epoch)).unwrap_or(Epoch(0));
+        let epochs = replay(&log, start.max(log.start()), &mut image)?;
         let state = read_state(storage, log.dir())?;
-        Ok((Store { log, last_epoch, state, files: files.clone(), voters }, image))
+        let snapshots = snapshot::list(storage, log.dir())?;
+        Ok((Store { log, epochs, snapshots, state, files: files.clone(), voters }, image))
+    }
+
+    /// What the rules are to know of the log as it was found.
+    pub fn recovered(&self) -> RecoveredLog {
+        let (start, end) = (self.log.start(), self.log.end());
+        let before = self.snapshots.iter().find(|(id, _)| id.end == start).map(|(id, _)| id.epoch);
+        RecoveredLog {
+            start,
+            end,
+            durable: self.log.recovery_point(),
+            base_epoch: before.or((start == Offset(0)).then_some(Epoch(0))),
+            epochs: self.epochs.entries().to_vec(),
+            snapshots: self.snapshots.clone(),
+        }
     }
 
     /// Makes `state` the content of `quorum-state`, on disk.
@@ -129,13 +147,13 @@ impl Store {
         let mut paths = self.log.advance_start(end)?.paths;
         let snapshots = snapshot::list(self.files.storage(), &dir)?;
         let old = snapshots.len().saturating_sub(SNAPSHOTS_KEPT);
-        paths.extend(snapshots[..old].iter().map(|id| id.path(&dir)));
+        paths.extend(snapshots[..old].iter().map(|(id, _)| id.path(&dir)));
         Ok(paths)
     }
 }
 
 fn newest_snapshot<S: Storage>(storage: &S, dir: &Path, cluster_id: &str) -> Result<(Option<SnapshotId>, Image), Damaged> {
-    for id in snapshot::list(storage, dir)?.into_iter().rev() {
+    for (id, _) in snapshot::list(storage, dir)?.into_iter().rev() {
         if let Some(image) = snapshot::read(storage, dir, &id, cluster_id)? {
             return Ok((Some(id), image));
         }
@@ -144,10 +162,10 @@ fn newest_snapshot<S: Storage>(storage: &S, dir: &Path, cluster_id: &str) -> Res
     Ok((None, Image::empty(cluster_id)))
 }
 
-/// Applies everything from `from` on; returns the epoch of the last batch.
-fn replay(log: &Log<Fs>, from: Offset, image: &mut Image) -> Result<Option<Epoch>, Damaged> {
-    let mut next = from;
-    let mut last_epoch = None;
+/// Applies everything from `from` on; returns the epochs of the whole log.
+fn replay(log: &Log<Fs>, from: Offset, image: &mut Image) -> Result<EpochCache, Damaged> {
+    let mut next = log.start();
+    let mut epochs = EpochCache::default();
     let mut bytes = Vec::new();
     let damaged = |offset, why: String| Damaged::Records { dir: log.dir().to_owned(), offset, why };
     while let Some(range) = log.read(next, READ_BYTES, log.end()).map_err(|e| match e {
@@ -160,7 +178,7 @@ fn replay(log: &Log<Fs>, from: Offset, image: &mut Image) -> Result<Option<Epoch
             // The range may end inside a batch; the next one starts with it.
             let Ok(batch) = batch else { break };
             let last = batch.header.last_offset();
-            if !batch.header.is_control() {
+            if last >= from && !batch.header.is_control() {
                 for record in Records::new(&batch.header, batch.payload()) {
                     let record = record.map_err(|e| damaged(next, format!("{e:?}")))?;
                     let (decoded, _) =
@@ -170,12 +188,14 @@ fn replay(log: &Log<Fs>, from: Offset, image: &mut Image) -> Result<Option<Epoch
                     }
                 }
             }
-            image.advance(last, batch.header.leader_epoch);
-            last_epoch = Some(batch.header.leader_epoch);
+            if last >= from {
+                image.advance(last, batch.header.leader_epoch);
+            }
+            epochs.assign(batch.header.leader_epoch, batch.header.base_offset);
             next = last + 1;
         }
     }
-    Ok(last_epoch)
+    Ok(epochs)
 }
 
 fn read_state<S: Storage>(storage: &S, dir: &Path) -> Result<ElectionState, Damaged> {
