@@ -10,6 +10,8 @@ pub mod http;
 pub mod log;
 pub mod net;
 pub mod rt;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 #[cfg(test)]
 mod tidy;
 pub mod wire;

@@ -5,6 +5,8 @@
 
 mod config;
 pub mod logging;
+#[cfg(feature = "sim")]
+mod sim;
 mod storage;
 
 use crate::config::{Config, ConfigErrors, Given, Origin, SourceError, Standing, file};
@@ -50,6 +52,9 @@ enum Command {
     /// Look at log directories, or format them.
     #[command(subcommand)]
     Storage(StorageCommand),
+    /// Run the metadata quorum in a simulator, under faults, from seeds.
+    #[cfg(feature = "sim")]
+    Sim(sim::Simulate),
 }
 
 #[derive(Debug, Subcommand)]
@@ -180,6 +185,8 @@ fn answer(command: Option<Command>, environment: &[(String, String)], out: &mut 
             let fine = storage::info(&Config::load(given(&settings)?)?, out)?;
             Ok(if fine { 0 } else { 1 })
         }
+        #[cfg(feature = "sim")]
+        Some(Command::Sim(what)) => Ok(if sim::simulate(&what, out)? { 0 } else { 1 }),
         Some(Command::Storage(StorageCommand::RandomUuid)) => {
             writeln!(out, "{}", random_id())?;
             Ok(0)

@@ -40,6 +40,8 @@ const LAYERS: &[Layer] = &[
         ],
     },
     Layer { folder: "wire", may: &["core", "bytes", "kafka_protocol", "serde", "serde_json", "thiserror"] },
+    // As pure as what it runs.
+    Layer { folder: "sim", may: &["core", "bytes"] },
     Layer { folder: "config", may: &["core", "java_properties", "strsim", "thiserror"] },
     Layer { folder: "rt", may: &["core::types", "actix", "std::process", "thiserror", "tokio", "tracing"] },
     Layer {
@@ -123,6 +125,7 @@ const LAYERS: &[Layer] = &[
             "config",
             "core",
             "log",
+            "sim",
             "clap",
             "std::env",
             "std::fs",
@@ -148,6 +151,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("src/api/describe_log_dirs.rs", "rustix::fs::statvfs", "how much room a log directory has"),
     ("src/api/fetch.rs", "actors::controller::Random", "ids of fetch sessions"),
     ("src/api/fetch/reply.rs", "std::io", "ranges too small to leave to the socket are read here"),
+    ("src/cli/sim.rs", "rt::clock", "how long it took"),
     ("src/config/endpoints.rs", "std::net::IpAddr", "reads addresses, opens nothing"),
     ("src/config/file.rs", "std::fs", "the properties file"),
     ("src/config/file.rs", "std::io", "why it cannot be read"),

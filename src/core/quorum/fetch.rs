@@ -24,7 +24,9 @@ impl Quorum {
         if let Err(problem) = self.check_fetch(&request) {
             return self.refuse_fetch(ticket, problem, cx);
         }
-        if let Some(detour) = self.log.check_prefix(request.offset, request.last_epoch) {
+        if let Some(detour) = self.log.check_prefix(request.offset, request.last_epoch)
+            && !(mutant!(DivergenceIgnored) && matches!(detour, Detour::Diverging { .. }))
+        {
             return self.answer_fetch(ticket, &request, Some(detour), cx);
         }
         if request.replica.0 >= 0 {
@@ -33,7 +35,8 @@ impl Quorum {
             self.advance_as_leader(cx);
         }
         let known = self.high_watermark();
-        let no_news = request.offset >= self.log.end && !request.high_watermark.is_some_and(|theirs| known.is_some_and(|ours| ours > theirs));
+        let no_news =
+            request.offset >= self.log.end && !request.high_watermark.is_some_and(|theirs| known.is_some_and(|ours| ours > theirs));
         if no_news
             && request.max_wait > 0
             && let Role::Leader(leading) = &mut self.role
@@ -46,10 +49,8 @@ impl Quorum {
     }
 
     fn check_fetch(&self, request: &FetchRequest) -> Result<(), Problem> {
-        let invalid = request.max_wait < 0
-            || request.offset < Offset(0)
-            || request.last_epoch < Epoch(0)
-            || request.last_epoch > request.epoch;
+        let invalid =
+            request.max_wait < 0 || request.offset < Offset(0) || request.last_epoch < Epoch(0) || request.last_epoch > request.epoch;
         if invalid {
             return Err(Problem::Invalid);
         }
@@ -60,9 +61,6 @@ impl Quorum {
 
     /// Only a leader serves, and only those of its epoch: a fetch deposes nobody.
     pub(super) fn check_leads(&self, epoch: Epoch) -> Result<(), Problem> {
-        if mutant!(StaleFetchCounts) && self.is_leader() {
-            return Ok(());
-        }
         match epoch.cmp(&self.election.epoch) {
             std::cmp::Ordering::Less => Err(Problem::FencedEpoch),
             std::cmp::Ordering::Greater => Err(Problem::UnknownEpoch),

@@ -8,26 +8,21 @@ use super::{Contradiction, Cx, Effect, Quorum, mutant};
 use crate::core::types::{BrokerId, Epoch, Millis, Offset};
 
 impl Quorum {
-    /// Asks the leader for what comes next. If it does not answer, any other voter may know a newer one.
+    /// Asks the leader for what comes next. If it does not answer, or says that it leads no more, any other voter may know a newer one.
     pub(super) fn fetch_next(&mut self, cx: &mut Cx) {
         let Some(leader) = self.election.leader else { return };
         let Role::Follower(Following { download, .. }) = self.role else { return };
         if self.stopping && self.config.is_voter() || !self.may_fetch() {
             return;
         }
-        if self.peers.silent(leader) {
-            self.peers.forgive(leader);
-            if self.fetch_from_anyone(Some(leader), cx) {
-                return;
-            }
+        if self.peers.take_doubt(leader) && self.fetch_from_anyone(Some(leader), cx) {
+            return;
         }
         if self.peers.ready(leader) {
             match download {
                 Some((id, position)) => self.fetch_snapshot(leader, id, position, cx),
                 None => self.fetch_from(leader, cx),
             }
-        } else if !self.peers.busy() {
-            self.fetch_from_anyone(Some(leader), cx);
         }
     }
 
@@ -137,7 +132,7 @@ impl Quorum {
     /// What the leader says is committed counts as far as it is here, and on disk: a restart must not take back what was applied.
     pub(super) fn advance_as_follower(&mut self, cx: &mut Cx) {
         let Role::Follower(Following { leader_watermark: Some(leader_watermark), .. }) = self.role else { return };
-        let upto = leader_watermark.min(self.log.durable);
+        let upto = if mutant!(WatermarkAboveLog) { leader_watermark } else { leader_watermark.min(self.log.durable) };
         self.commit(upto, cx);
     }
 }

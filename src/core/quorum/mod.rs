@@ -40,8 +40,8 @@ mod vote;
 
 use super::chance::Chance;
 use super::types::{BrokerId, Epoch, Millis, Offset};
-pub use log_view::RecoveredLog;
 use log_view::LogView;
+pub use log_view::RecoveredLog;
 use message::{Head, Problem, Records, Request, Response, SendFailed, Serial, Ticket};
 use peers::Peers;
 use records::{ElectionState, LeaderChange, SnapshotId};
@@ -286,10 +286,12 @@ impl Quorum {
 
     /// Everything of the log below `upto` is on this node's disk. `generation` is that of the [`Effect::Flush`].
     pub fn flushed(&mut self, upto: Offset, generation: u64, cx: &mut Cx) {
-        if generation != self.log.generation {
+        let stale = generation != self.log.generation;
+        if stale && !mutant!(StaleFlushCounts) {
             return;
         }
-        assert!(upto <= self.log.end, "more was flushed than was appended");
+        assert!(stale || upto <= self.log.end, "more was flushed than was appended");
+        let upto = upto.min(self.log.end);
         if self.flushing.is_some_and(|flushing| flushing <= upto) {
             self.flushing = None;
         }

@@ -15,10 +15,16 @@ pub(crate) enum Mutant {
     VoteForAnyLog,
     /// A leader of an epoch that is over is followed.
     DeadEpochAccepted,
-    /// A fetch of another epoch acknowledges records.
-    StaleFetchCounts,
+    /// A log that is another than the leader's is taken for a prefix of it.
+    DivergenceIgnored,
     /// Truncation leaves one record too many.
     CutOneLess,
+    /// A leader that restarts leads the same epoch again (KAFKA-10527).
+    LeadsAgain,
+    /// A follower believes its leader's high watermark beyond its own log.
+    WatermarkAboveLog,
+    /// A flush that began before a cut counts for what came after it.
+    StaleFlushCounts,
 }
 
 thread_local! {

@@ -26,8 +26,8 @@ impl Asked {
 struct Peer {
     in_flight: Option<(Serial, Asked, Millis)>,
     not_before: Option<Millis>,
-    /// Its last request got no answer in time.
-    silent: bool,
+    /// It did not answer, or not as who it was taken for.
+    doubted: bool,
 }
 
 #[derive(Debug, Default)]
@@ -47,16 +47,14 @@ impl Peers {
         self.peers.get(&id).is_none_or(|peer| peer.in_flight.is_none() && peer.not_before.is_none())
     }
 
-    /// Whether the last request there got no answer in time.
-    pub(super) fn silent(&self, id: BrokerId) -> bool {
-        self.peers.get(&id).is_some_and(|peer| peer.silent)
+    /// It did not answer, or not as who it was taken for.
+    pub(super) fn doubt(&mut self, id: BrokerId) {
+        self.peers.entry(id).or_default().doubted = true;
     }
 
-    /// Somebody else was asked meanwhile: the silent one gets its turn again.
-    pub(super) fn forgive(&mut self, id: BrokerId) {
-        if let Some(peer) = self.peers.get_mut(&id) {
-            peer.silent = false;
-        }
+    /// Whether somebody else should be asked first; that once.
+    pub(super) fn take_doubt(&mut self, id: BrokerId) -> bool {
+        self.peers.get_mut(&id).is_some_and(|peer| std::mem::take(&mut peer.doubted))
     }
 
     /// Whether anything is in flight.
@@ -81,7 +79,7 @@ impl Peers {
         let peer = self.peers.get_mut(&id)?;
         let (_, asked, _) = peer.in_flight.filter(|(waiting, ..)| *waiting == serial)?;
         peer.in_flight = None;
-        peer.silent = false;
+        peer.doubted = false;
         Some(asked)
     }
 
@@ -94,7 +92,7 @@ impl Peers {
         for peer in self.peers.values_mut() {
             if peer.in_flight.is_some_and(|(.., deadline)| deadline <= now) {
                 peer.in_flight = None;
-                peer.silent = true;
+                peer.doubted = true;
             }
             if peer.not_before.is_some_and(|until| until <= now) {
                 peer.not_before = None;

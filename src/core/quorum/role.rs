@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub(super) enum Role {
     /// Knows no leader it could follow; a voter campaigns at `election`, an observer never does.
-    Unattached { election: Option<Millis> },
+    Unattached {
+        election: Option<Millis>,
+    },
     /// Asks whether it would be elected, without changing anything (pre-vote).
     Prospective(Campaign),
     /// Asks for votes; its own is given to itself.

@@ -2,7 +2,7 @@
 
 use super::records::ElectionState;
 use super::role::Role;
-use super::{Config, Cx, EpochsExhausted, LogView, Peers, Quorum, RecoveredLog};
+use super::{Config, Cx, EpochsExhausted, LogView, Peers, Quorum, RecoveredLog, mutant};
 use crate::core::types::{BrokerId, Epoch};
 
 impl Quorum {
@@ -29,6 +29,10 @@ impl Quorum {
         let last_epoch = quorum.log.last_epoch();
         if quorum.election.epoch < last_epoch {
             quorum.persist(ElectionState { epoch: last_epoch, leader: None, voted: None }, cx);
+        }
+        if quorum.election.leader == Some(quorum.config.me) && mutant!(LeadsAgain) {
+            quorum.become_leader(Vec::new(), cx);
+            return Ok(quorum);
         }
         quorum.role = quorum.first_role(cx);
         quorum.poll(cx);

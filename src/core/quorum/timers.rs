@@ -74,7 +74,10 @@ impl Quorum {
         match failed {
             // A peer without pre-votes: this attempt goes without, too.
             SendFailed::Unsupported if asked == Asked::Vote && matches!(self.role, Role::Prospective(_)) => self.campaign(cx),
-            SendFailed::Disconnected => self.hint(from, cx),
+            SendFailed::Disconnected => {
+                self.peers.doubt(from);
+                self.hint(from, cx);
+            }
             _ => {}
         }
     }

@@ -135,6 +135,9 @@ impl Quorum {
         // Nothing is asked again at the speed of the network: whoever refuses does so for a while.
         if head.epoch == before {
             self.back_off(from, cx);
+            if head.refused == Some(Problem::NotLeader) {
+                self.peers.doubt(from);
+            }
         }
         false
     }

@@ -63,7 +63,8 @@ fn one_flush_at_a_time_takes_all_that_came_in_between() {
     assert_eq!(quorum.append(2, &mut fx), Ok((Epoch(1), Offset(4))));
     assert_eq!(fx, [], "the flush of the LeaderChange still runs");
     quorum.flushed(1, &mut fx);
-    let first = [Effect::Committed { upto: Offset(1) }, Effect::BecameLeader { epoch: Epoch(1) }, Effect::Flush { upto: Offset(6), generation: 0 }];
+    let first =
+        [Effect::Committed { upto: Offset(1) }, Effect::BecameLeader { epoch: Epoch(1) }, Effect::Flush { upto: Offset(6), generation: 0 }];
     assert_eq!(fx, first);
     fx.clear();
     quorum.flushed(6, &mut fx);
