@@ -70,6 +70,9 @@ impl Plan {
 impl World {
     /// Whoever leads is given records; now and then somebody makes a snapshot.
     pub(super) fn client(&mut self) -> Result<(), Broken> {
+        if !self.busy {
+            return Ok(());
+        }
         let after = 1 + self.chance.below(2 * self.plan.client_every) as i64;
         self.at(after, Event::Client);
         if happens(self.plan.snapshots, &mut self.chance) {
@@ -216,7 +219,9 @@ impl World {
             self.coverage.hit("process killed");
         }
         self.break_connections(node);
-        let after = if self.faulty { self.chance.below(2000) as i64 } else { 10 };
+        // Back before anybody has noticed, or long after.
+        let longest = [10, 150, 2000][self.chance.below(3)];
+        let after = if self.faulty { self.chance.below(longest) as i64 } else { 10 };
         self.at(after, Event::Start { node });
     }
 

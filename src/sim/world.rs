@@ -108,6 +108,8 @@ pub struct World {
     pub open: BTreeMap<Ticket, Open>,
     /// Whether things still break.
     pub faulty: bool,
+    /// Whether leaders are still given records.
+    pub busy: bool,
     /// Events so far.
     pub events: u64,
     /// The content of the next batch.
@@ -143,6 +145,7 @@ impl World {
             chance,
             open: BTreeMap::new(),
             faulty: true,
+            busy: true,
             events: 0,
             next_value: 1,
             queue: BinaryHeap::new(),

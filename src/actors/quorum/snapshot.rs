@@ -45,13 +45,13 @@ pub fn list<S: Storage>(storage: &S, dir: &Path) -> Result<Vec<(SnapshotId, u64)
     Ok(ids)
 }
 
-/// Writes a snapshot of `image`, safe against a power cut; returns its end offset.
-pub fn write<S: Storage>(storage: &S, dir: &Path, image: &Image, level: i16, now: Millis) -> Result<Offset, LogError> {
+/// Writes a snapshot of `image`, safe against a power cut; returns its id and its size in bytes.
+pub fn write<S: Storage>(storage: &S, dir: &Path, image: &Image, level: i16, now: Millis) -> Result<(SnapshotId, u64), LogError> {
     let id = SnapshotId { end: image.offset() + 1, epoch: image.epoch() };
     let bytes = encode(image, level, now);
     let path = id.path(dir);
     replace_file(storage, &path, &bytes, true).map_err(|e| LogError::io("write", &path, e))?;
-    Ok(id.end)
+    Ok((id, bytes.len() as u64))
 }
 
 fn encode(image: &Image, level: i16, now: Millis) -> Vec<u8> {

@@ -35,6 +35,7 @@ use super::types::{Epoch, Offset};
 use records::Feature;
 
 /// What the controller is configured with.
+#[derive(Clone)]
 pub struct Settings {
     /// `num.partitions`.
     pub default_partitions: i32,

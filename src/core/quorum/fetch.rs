@@ -35,8 +35,8 @@ impl Quorum {
             self.advance_as_leader(cx);
         }
         let known = self.high_watermark();
-        let no_news =
-            request.offset >= self.log.end && !request.high_watermark.is_some_and(|theirs| known.is_some_and(|ours| ours > theirs));
+        let knows_it = request.high_watermark.is_none_or(|theirs| known.is_none_or(|ours| ours <= theirs));
+        let no_news = knows_it && request.offset >= self.log.end;
         if no_news
             && request.max_wait > 0
             && let Role::Leader(leading) = &mut self.role

@@ -23,8 +23,6 @@ pub(crate) enum Mutant {
     LeadsAgain,
     /// A follower believes its leader's high watermark beyond its own log.
     WatermarkAboveLog,
-    /// A flush that began before a cut counts for what came after it.
-    StaleFlushCounts,
 }
 
 thread_local! {

@@ -89,11 +89,12 @@ impl Quorum {
         if self.election.leader != Some(peer) || grace <= 0 {
             return;
         }
+        let before_me = self.config.others().filter(|id| *id < self.config.me && *id != peer).count() as i64;
         let Role::Follower(following) = &mut self.role else { return };
         following.fetched = false;
         if let Some(deadline) = &mut following.deadline {
-            // Not all followers at once: the one that is first has the others' pre-votes.
-            let wait = grace + cx.chance.below(grace as usize) as i64;
+            // One follower after the other: two that campaign at once share the votes, and both wait for another election.
+            let wait = grace * (1 + before_me) + cx.chance.below((grace as usize).div_ceil(2)) as i64;
             *deadline = (*deadline).min(Millis(cx.now.0 + wait));
         }
     }

@@ -21,9 +21,9 @@ fn fetched(epoch: i32, high_watermark: i64, batches: &[BatchMeta]) -> Fetched {
 fn nothing_is_committed_before_the_epochs_first_record_is() {
     let mut node = leader();
     let fx = node.ask(Request::Fetch(fetch(2, 4, 10, 3)));
-    assert_eq!(committed(&fx), [], "a majority has ten records, of older epochs");
+    assert_eq!(committed(&fx), [0; 0], "a majority has ten records, of older epochs");
     let mut fx = node.ask(Request::Fetch(fetch(2, 4, 11, 4)));
-    assert_eq!(committed(&fx), [], "not on its own disk");
+    assert_eq!(committed(&fx), [0; 0], "not on its own disk");
     node.flushed(11, &mut fx);
     assert_eq!(committed(&fx), [11]);
     assert!(fx.contains(&Effect::BecameLeader { epoch: Epoch(4) }));
