@@ -80,7 +80,8 @@ impl Broker {
         let mut process = Process::start(&self.write_properties());
         let ready = eventually(SOON, "the broker's ready line", || {
             let said = process.said();
-            let line = said.lines().find(|line| ["ready kafka=", "ready controller="].iter().any(|start| line.contains(start))).map(str::to_owned);
+            let line =
+                said.lines().find(|line| ["ready kafka=", "ready controller="].iter().any(|start| line.contains(start))).map(str::to_owned);
             if let (None, Some(status)) = (&line, process.ended()) {
                 panic!("the broker ended ({status}) instead of getting ready:\n{}", process.said());
             }

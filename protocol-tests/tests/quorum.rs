@@ -69,13 +69,18 @@ fn three_controllers_survive_the_death_of_their_leader_again_and_again() {
     eventually(SOON, "all voters with all of the log", || leads(&nodes[next]).filter(|(_, end, slowest)| end == slowest));
     nodes.iter_mut().for_each(Broker::kill9);
     let logs: Vec<Vec<u8>> = nodes.iter().map(|node| std::fs::read(node.data_dir().join(LOG)).expect("a log")).collect();
-    assert!(!logs[0].is_empty() && logs[0] == logs[1] && logs[1] == logs[2], "logs of {:?} bytes", logs.iter().map(Vec::len).collect::<Vec<_>>());
+    assert!(
+        !logs[0].is_empty() && logs[0] == logs[1] && logs[1] == logs[2],
+        "logs of {:?} bytes",
+        logs.iter().map(Vec::len).collect::<Vec<_>>()
+    );
 }
 
 #[test]
 fn a_controllers_listener_serves_the_quorum_and_no_clients() {
     let nodes = controllers();
-    let answer = Conn::open(nodes[0].bootstrap()).call(3, &ApiVersionsRequest::default().with_client_software_name(word()).with_client_software_version(word()));
+    let answer = Conn::open(nodes[0].bootstrap())
+        .call(3, &ApiVersionsRequest::default().with_client_software_name(word()).with_client_software_version(word()));
     let keys: Vec<i16> = answer.api_keys.iter().map(|api| api.api_key).collect();
     assert_eq!(keys, [1, 18, 52, 53, 54, 55, 59]);
 }
