@@ -52,6 +52,11 @@ impl Checks {
             return Err(("one leader per epoch", format!("epoch {}: nodes {} and {}", epoch.0, known.0, node.0)));
         }
         let Some(last) = self.agreed.get(&self.agreed_end) else { return Ok(()) };
+        // Votes may come so late that a newer leader has committed something meanwhile. Who leads an older epoch owes nothing to that, and can
+        // commit nothing: a majority is in the newer one.
+        if last.batch.epoch > epoch {
+            return Ok(());
+        }
         let held = disk.batch_ending_at(self.agreed_end).is_some_and(|(_, batch)| batch == last.batch) || disk.start >= self.agreed_end;
         if held {
             Ok(())
