@@ -87,21 +87,21 @@ keys! {
     /// Addresses at which to find a dynamic metadata quorum, `host:port`.
     controller_quorum_bootstrap_servers: Vec<String> = "controller.quorum.bootstrap.servers", "", Addresses, ReadOnly, Later;
     /// How long a candidate waits for votes before it tries again, ms.
-    controller_quorum_election_timeout_ms: i32 = "controller.quorum.election.timeout.ms", "1000", AtLeast(0), ReadOnly, Later;
+    controller_quorum_election_timeout_ms: i32 = "controller.quorum.election.timeout.ms", "1000", AtLeast(0), ReadOnly, Now;
     /// How long without a fetch a quorum member keeps its leader, and a leader its followers, ms.
-    controller_quorum_fetch_timeout_ms: i32 = "controller.quorum.fetch.timeout.ms", "2000", AtLeast(0), ReadOnly, Later;
+    controller_quorum_fetch_timeout_ms: i32 = "controller.quorum.fetch.timeout.ms", "2000", AtLeast(0), ReadOnly, Now;
     /// Longest random pause before a new candidacy, ms.
-    controller_quorum_election_backoff_max_ms: i32 = "controller.quorum.election.backoff.max.ms", "1000", AtLeast(0), ReadOnly, Later;
+    controller_quorum_election_backoff_max_ms: i32 = "controller.quorum.election.backoff.max.ms", "1000", AtLeast(0), ReadOnly, Now;
     /// How long the quorum leader gathers records before it writes them, ms.
     controller_quorum_append_linger_ms: i32 = "controller.quorum.append.linger.ms", "25", AtLeast(0), ReadOnly, Later;
     /// How long a request to another quorum member may take, ms.
-    controller_quorum_request_timeout_ms: i32 = "controller.quorum.request.timeout.ms", "2000", AtLeast(0), ReadOnly, Later;
+    controller_quorum_request_timeout_ms: i32 = "controller.quorum.request.timeout.ms", "2000", AtLeast(0), ReadOnly, Now;
     /// Pause after a failed request to another quorum member, ms.
-    controller_quorum_retry_backoff_ms: i32 = "controller.quorum.retry.backoff.ms", "20", AtLeast(0), ReadOnly, Later;
+    controller_quorum_retry_backoff_ms: i32 = "controller.quorum.retry.backoff.ms", "20", AtLeast(0), ReadOnly, Now;
     /// Most bytes of metadata log in one answer to a quorum member.
-    controller_quorum_fetch_max_bytes: i32 = "controller.quorum.fetch.max.bytes", "1048576", AtLeast(1), ReadOnly, Later;
+    controller_quorum_fetch_max_bytes: i32 = "controller.quorum.fetch.max.bytes", "1048576", AtLeast(1), ReadOnly, Now;
     /// Most bytes of a snapshot in one answer to a quorum member.
-    controller_quorum_fetch_snapshot_max_bytes: i32 = "controller.quorum.fetch.snapshot.max.bytes", "1048576", AtLeast(1), ReadOnly, Later;
+    controller_quorum_fetch_snapshot_max_bytes: i32 = "controller.quorum.fetch.snapshot.max.bytes", "1048576", AtLeast(1), ReadOnly, Now;
     /// Directory of the metadata log; absent: the first log directory.
     metadata_log_dir: Option<String> = "metadata.log.dir", none, Any, ReadOnly, Now;
     /// Size at which the metadata log starts a new segment.

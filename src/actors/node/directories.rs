@@ -31,6 +31,11 @@ pub enum BadDirectory {
     /// Locked by another process, or the disk refused.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// Several nodes would each make a cluster of its own.
+    #[error(
+        "the log directories are not formatted, and with several voters nobody can choose the cluster's id alone: run `understudy storage random-uuid` once, then `understudy storage format -t ID -c FILE` on every node"
+    )]
+    NoClusterId,
     /// It belongs to another cluster or node.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -122,6 +127,10 @@ fn cluster_id(paths: &[PathBuf], config: &Config) -> Result<String, BadDirectory
         if let Some(found) = MetaProperties::read(&Fs, path)? {
             return Ok(found.cluster_id);
         }
+    }
+    // Each would make an id of its own, and they would not talk to each other.
+    if config.endpoints.voters.len() > 1 {
+        return Err(BadDirectory::NoClusterId);
     }
     Ok(random_id().to_string())
 }

@@ -3,6 +3,7 @@
 use super::ErrorCode;
 use crate::core::controller::Why;
 use crate::core::group;
+use crate::core::quorum::message::Problem;
 
 impl From<Why> for ErrorCode {
     fn from(why: Why) -> ErrorCode {
@@ -36,6 +37,22 @@ impl From<Why> for ErrorCode {
             Why::NewLeaderElected => ErrorCode::NewLeaderElected,
             Why::NoReassignmentInProgress => ErrorCode::NoReassignmentInProgress,
             Why::NotLeaderOrFollower => ErrorCode::NotLeaderOrFollower,
+        }
+    }
+}
+
+impl From<Problem> for ErrorCode {
+    fn from(problem: Problem) -> ErrorCode {
+        match problem {
+            Problem::FencedEpoch => ErrorCode::FencedLeaderEpoch,
+            Problem::UnknownEpoch => ErrorCode::UnknownLeaderEpoch,
+            Problem::NotLeader => ErrorCode::NotLeaderOrFollower,
+            Problem::Invalid => ErrorCode::InvalidRequest,
+            Problem::InvalidVoterKey => ErrorCode::InvalidVoterKey,
+            Problem::SnapshotNotFound => ErrorCode::SnapshotNotFound,
+            Problem::PositionOutOfRange => ErrorCode::PositionOutOfRange,
+            Problem::Stopping => ErrorCode::BrokerNotAvailable,
+            Problem::Other => ErrorCode::UnknownServerError,
         }
     }
 }
