@@ -1,7 +1,10 @@
 //! The bytes of the records in `__consumer_offsets`. What they mean is `core::group`'s business. Rules: reference section 5.4.
 //!
 //! Keys begin with a type, values with a version, two bytes each. Keys and old values have classic lengths; values from version 4 on are
-//! flexible. Read: everything that Kafka ever wrote of offsets and classic groups. Written: what Kafka 4.3 writes.
+//! flexible. Read: everything that Kafka ever wrote of offsets, classic groups and consumer groups (those in [`consumer`]). Written: what
+//! Kafka 4.3 writes.
+
+mod consumer;
 
 use std::sync::Arc;
 
@@ -38,7 +41,7 @@ pub fn decode(key: &[u8], value: Option<&[u8]>) -> Read<GroupRecord> {
             GroupRecord::Offset { group, topic, partition, value: value.map(offset).transpose()? }
         }
         GROUP => GroupRecord::Group { group: name(&mut reader)?, value: value.map(group).transpose()? },
-        other => return Err(BadRecord::UnknownType(u32::from(other as u16))),
+        other => consumer::decode(other, &mut reader, value)?,
     };
     reader.end()?;
     Ok(record)
@@ -61,6 +64,7 @@ pub fn encode(record: &GroupRecord) -> Read<(Vec<u8>, Option<Vec<u8>>)> {
             w.classic_text(group);
             value.as_ref().map(write_group).transpose()?
         }
+        GroupRecord::Consumer { group, record } => consumer::encode(&mut w, group, record)?,
     };
     w.done()?;
     Ok((key, value))
