@@ -22,13 +22,16 @@ use crate::rt::{DeathWatch, Gone, Reply, Tell};
 use actix::prelude::*;
 use batches::{Chunk, Unreadable};
 use counts::Counts;
-use messages::{Ask, TOPIC, TopicsDeleted, Unload};
+use messages::{Ask, Report, TOPIC, TopicsDeleted, Unload};
 use rustc_hash::FxHashMap;
 use std::time::Duration;
 use understudy_metrics::Families;
 
 /// How late the gauges may be.
 const COUNT_DELAY: Duration = Duration::from_secs(1);
+
+/// Groups and offsets on a page of a report: some tens of microseconds.
+const PAGE: usize = 1_000;
 
 /// The name of a shard's child: the coordinator of the groups of that partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -316,6 +319,16 @@ impl Handler<Ask> for Groups {
             State::Failed => Why::NotCoordinator,
         };
         m.reply.send(m.request.refusal(why));
+    }
+}
+
+impl Handler<Report> for Groups {
+    type Result = ();
+    fn handle(&mut self, m: Report, _: &mut Context<Self>) {
+        m.reply.send(match &self.state {
+            State::Active(coordinator) => coordinator.report(m.after.as_ref(), PAGE),
+            State::Loading(..) | State::Failed => (Vec::new(), None),
+        });
     }
 }
 

@@ -11,6 +11,7 @@ mod offsets;
 mod partition;
 pub mod pattern;
 pub mod records;
+pub mod report;
 pub mod request;
 mod subscription;
 mod timers;

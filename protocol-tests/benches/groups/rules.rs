@@ -1,16 +1,19 @@
-//! What group coordination costs one core, without network and disk: heartbeats, a rebalance of a large group, commits, loading, memory.
-//! Prints figures; fails if one is beyond what the project promises.
+//! The rules alone: heartbeats, a rebalance of a large group in either protocol, commits, loading, memory.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use understudy::core::chance::Chance;
+use understudy::core::group::assign::{Assignor, MemberSpec, assign};
 use understudy::core::group::request::*;
 use understudy::core::group::{CommittedOffset, Coordinator, GroupRecord};
 use understudy::core::types::{Epoch, Id, Millis, Offset};
 use understudy::wire::records::group::{decode, encode};
 use understudy_protocol_tests::patience::Watch;
+
+use crate::report;
 
 /// Enough for member ids here.
 struct Counter(u64);
@@ -107,23 +110,44 @@ fn subscription() -> Bytes {
     Bytes::from_static(b"\0\x01\0\0\0\x01\0\x05topic\xff\xff\xff\xff\0\0\0\0")
 }
 
-fn report(what: &str, took: Duration, count: usize, limit: Duration) {
-    let each = took / count as u32;
-    println!("{what}: {each:?} (limit {limit:?})");
-    assert!(each <= limit, "{what} takes too long");
-}
-
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or_default() * 4096
 }
 
-fn main() {
+/// All of them.
+pub fn run() {
     memory();
     heartbeats();
     rebalance();
+    assignment();
     commits();
     loading();
+}
+
+/// 1,000 members, 10,000 partitions: all anew, and after a member has left.
+fn assignment() {
+    let topics: BTreeMap<Id, i32> = (1..=10).map(|id| (Id(id), 1_000)).collect();
+    let members = |differ: bool| -> BTreeMap<Arc<str>, MemberSpec> {
+        let of = |member: u128| topics.keys().copied().filter(|topic| !differ || topic.0 != member % 10 + 1).collect();
+        (0..1_000).map(|at| (format!("member-{at}").into(), MemberSpec { subscribed: of(at), ..MemberSpec::default() })).collect()
+    };
+    for (what, assignor, differ) in [
+        ("range", Assignor::Range, false),
+        ("uniform", Assignor::Uniform, false),
+        ("uniform, different subscriptions", Assignor::Uniform, true),
+    ] {
+        let mut members = members(differ);
+        let start = Watch::start();
+        let given = assign(assignor, &members, &topics);
+        report(&format!("assignment ({what})"), start.elapsed(), 1, Duration::from_millis(20));
+        members.iter_mut().for_each(|(id, member)| member.assigned = given[id].clone());
+        members.pop_first();
+        let start = Watch::start();
+        let again = assign(assignor, &members, &topics);
+        report(&format!("assignment ({what}) after a leave"), start.elapsed(), 1, Duration::from_millis(20));
+        assert_eq!(again.values().flat_map(|of| of.values()).map(|of| of.len()).sum::<usize>(), 10_000);
+    }
 }
 
 fn memory() {
