@@ -171,11 +171,6 @@ impl Broker {
         Duration::from_millis(ticks * 10)
     }
 
-    /// Its process id.
-    pub fn pid(&self) -> u32 {
-        self.process.as_ref().expect("a running broker").child.id()
-    }
-
     /// Answer of its HTTP side: status and body.
     pub fn http(&self, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.http).expect("its HTTP port");

@@ -84,13 +84,10 @@ impl Seen {
 fn take_part(consumer: &BaseConsumer, seen: &Seen, until: impl Fn() -> bool) {
     let mut since_commit = 0;
     while !until() {
-        match consumer.poll(Duration::from_millis(20)) {
-            Some(Ok(message)) => {
-                seen.add(&message);
-                since_commit += 1;
-            }
-            // What a rebalance, or a broker that is away, tells a consumer.
-            Some(Err(_)) | None => {}
+        // Errors are what a rebalance, or a broker that is away, tells a consumer.
+        if let Some(Ok(message)) = consumer.poll(Duration::from_millis(20)) {
+            seen.add(&message);
+            since_commit += 1;
         }
         if since_commit >= 20 {
             since_commit = 0;

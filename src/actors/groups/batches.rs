@@ -7,7 +7,8 @@ use crate::log::batch::{BatchError, Batches};
 use crate::log::codec::{CodecError, inflate};
 use crate::log::records::{RecordError, Records};
 use crate::log::storage::{Storage, read_exact_at};
-use crate::wire::records::{BadRecord, group};
+use crate::wire::records::BadRecord;
+use crate::wire::records::group::{self, Names};
 
 /// What a batch of the partition may inflate to. Brokers write their records as they are; only other software compresses them.
 const INFLATED_MAX: usize = 256 * 1024 * 1024;
@@ -93,7 +94,7 @@ pub fn read<S: Storage>(range: &Range<S>, from: Offset, take: impl FnMut(GroupRe
 }
 
 fn take_apart(bytes: &[u8], from: Offset, mut take: impl FnMut(GroupRecord)) -> Result<Chunk, Unreadable> {
-    let mut chunk = Chunk { records: 0, next: from };
+    let (mut chunk, mut names) = (Chunk { records: 0, next: from }, Names::default());
     for batch in Batches::new(bytes) {
         let batch = batch?;
         chunk.next = chunk.next.max(batch.header.next_offset());
@@ -108,7 +109,7 @@ fn take_apart(bytes: &[u8], from: Offset, mut take: impl FnMut(GroupRecord)) -> 
             if record.offset < from {
                 continue;
             }
-            match group::decode(record.key.unwrap_or_default(), record.value) {
+            match group::decode_with(&mut names, record.key.unwrap_or_default(), record.value) {
                 Ok(record) => {
                     chunk.records += 1;
                     take(record);

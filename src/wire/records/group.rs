@@ -31,13 +31,35 @@ const GROUP_VERSION: i16 = 3;
 /// "Not known" and "not set".
 const NONE: i64 = -1;
 
+/// Names in the record before: most records have the same again, and need no copy of their own.
+#[derive(Default)]
+pub struct Names {
+    group: Arc<str>,
+    topic: Arc<str>,
+}
+
+/// `last`, if it says that; and from now on it does.
+fn again(last: &mut Arc<str>, text: &str) -> Arc<str> {
+    if **last != *text {
+        *last = Arc::from(text);
+    }
+    last.clone()
+}
+
 /// The record with that key and value. A key of a kind that this broker does not know is [`BadRecord::UnknownType`]: readers skip it.
 pub fn decode(key: &[u8], value: Option<&[u8]>) -> Read<GroupRecord> {
+    decode_with(&mut Names::default(), key, value)
+}
+
+/// The same for one of many records.
+pub fn decode_with(names: &mut Names, key: &[u8], value: Option<&[u8]>) -> Read<GroupRecord> {
     let mut reader = Reader::new(key);
     let kind = reader.i16()?;
     let record = match kind {
         LEGACY_OFFSET | OFFSET => {
-            let (group, topic, partition) = (name(&mut reader)?, name(&mut reader)?, reader.i32()?);
+            let group = again(&mut names.group, reader.classic_str_or_null()?.ok_or(BadRecord::Length)?);
+            let topic = again(&mut names.topic, reader.classic_str_or_null()?.ok_or(BadRecord::Length)?);
+            let partition = reader.i32()?;
             GroupRecord::Offset { group, topic, partition, value: value.map(offset).transpose()? }
         }
         GROUP => GroupRecord::Group { group: name(&mut reader)?, value: value.map(group).transpose()? },

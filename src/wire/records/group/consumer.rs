@@ -135,7 +135,9 @@ fn write_metadata(w: &mut Writer, metadata: &ConsumerGroupMetadata) {
 
 fn legacy_topics(r: &mut Reader) -> Read<()> {
     r.list(|r| {
-        (r.id()?, r.str_or_null()?, r.i32()?);
+        r.id()?;
+        r.str_or_null()?;
+        r.i32()?;
         r.list(|r| {
             r.i32()?;
             r.list(|r| r.str_or_null().map(|_| ()))?;
