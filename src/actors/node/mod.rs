@@ -4,6 +4,7 @@
 //! * What ends the process: a lost metadata log, a panic of a singleton, a second signal. Partitions may die and come back.
 
 mod directories;
+mod exporter;
 mod history;
 mod join;
 mod listen;
@@ -270,7 +271,7 @@ impl Node {
         metrics.add_source(scrape::BrokerSource::new(broker.clone(), admission.clone(), connections.clone()));
         let http_address = http.as_ref().map(|(address, _)| address.clone()).unwrap_or_default();
         if let Some((_, listener)) = http {
-            start_http(listener, &metrics, &phase, book);
+            start_http(listener, &broker, &phase, book);
         }
 
         let controllers = quorum_listeners.first().map(|listener| listener.address.clone()).unwrap_or_default();
@@ -437,15 +438,15 @@ fn start_shards(
     (0..shards).map(start).unzip()
 }
 
-fn start_http(listener: std::net::TcpListener, metrics: &Families, phase: &Arc<AtomicU8>, book: SharedBook) {
-    let (scraped, phase) = (metrics.clone(), phase.clone());
+fn start_http(listener: std::net::TcpListener, broker: &Arc<Broker>, phase: &Arc<AtomicU8>, book: SharedBook) {
+    let (families, exporter, phase) = (broker.metrics.clone(), Arc::new(exporter::Exporter::new(broker.clone())), phase.clone());
     let ready = move || match phase.load(Relaxed) {
         at if at == Phase::Serving as u8 => Ok(()),
         at if at == Phase::Stopping as u8 => Err("stopping".to_owned()),
         _ => Err("starting: the metadata log is being read, or this broker is not yet registered".to_owned()),
     };
     let state = HttpState {
-        metrics: Box::new(move |profiles| scraped.render(profiles, clock::now().0)),
+        metrics: Box::new(move |profiles| Box::pin(exporter::scrape(families.clone(), exporter.clone(), profiles))),
         // Singletons end the process when they die, so a process that answers here lives.
         live: Box::new(|| Ok(())),
         ready: Box::new(ready),

@@ -55,6 +55,8 @@ impl Coordinator {
             GroupRecord::Group { group, value: None } => {
                 self.groups.remove(&group);
             }
+            // Groups of the consumer protocol are not served here; their offsets are.
+            GroupRecord::Consumer { .. } => {}
         }
     }
 
@@ -236,7 +238,7 @@ impl Coordinator {
         self.follow(write.then, Err(why), now, fx);
         for record in write.records.iter() {
             // An offset that could not be forgotten needs its group.
-            let (GroupRecord::Offset { group, .. } | GroupRecord::Group { group, .. }) = record;
+            let group = record.group();
             if self.offsets.has(group) && !self.groups.contains_key(group) {
                 self.groups.insert(group.clone(), Group::new(group.clone(), Some(now)));
             }

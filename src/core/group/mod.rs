@@ -4,11 +4,14 @@
 //! effects: answers to tickets, and records to append. Membership lives in memory and runs ahead of the records, which only tell the next
 //! coordinator where to go on; offsets change when their records are committed. Rules: reference section 3.8, KIP-345, KIP-394, KIP-814.
 
+pub mod assign;
 mod classic;
 mod coordinator;
 mod offsets;
 mod partition;
+pub mod pattern;
 pub mod records;
+pub mod report;
 pub mod request;
 mod subscription;
 mod timers;

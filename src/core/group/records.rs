@@ -5,6 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::core::types::{Epoch, Millis, Offset, TopicId};
+pub use consumer::*;
+
+mod consumer;
 
 /// One record. Without a value it is a tombstone: what its key names is no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,22 @@ pub enum GroupRecord {
         /// Its state.
         value: Option<GroupMetadata>,
     },
+    /// Something of a group of the consumer protocol.
+    Consumer {
+        /// The group.
+        group: Arc<str>,
+        /// What of it.
+        record: ConsumerRecord,
+    },
+}
+
+impl GroupRecord {
+    /// The group that it is about.
+    pub fn group(&self) -> &Arc<str> {
+        match self {
+            GroupRecord::Offset { group, .. } | GroupRecord::Group { group, .. } | GroupRecord::Consumer { group, .. } => group,
+        }
+    }
 }
 
 /// An offset as it is stored.

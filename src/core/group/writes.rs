@@ -100,7 +100,7 @@ type OffsetInFlight<'a> = (&'a Arc<str>, &'a Arc<str>, i32, Option<&'a Committed
 fn offsets(write: &Write) -> impl Iterator<Item = OffsetInFlight<'_>> {
     write.records.iter().filter_map(|record| match record {
         GroupRecord::Offset { group, topic, partition, value } => Some((group, topic, *partition, value.as_ref())),
-        GroupRecord::Group { .. } => None,
+        GroupRecord::Group { .. } | GroupRecord::Consumer { .. } => None,
     })
 }
 

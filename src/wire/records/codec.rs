@@ -258,6 +258,11 @@ impl<'a> Writer<'a> {
         self.out.extend(bytes);
     }
 
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.uvarint(bytes.len() as u32 + 1);
+        self.out.extend(bytes);
+    }
+
     pub(super) fn text_or_null(&mut self, text: Option<&str>) {
         match text {
             Some(text) => self.text(text),

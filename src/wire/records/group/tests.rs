@@ -168,7 +168,7 @@ fn every_version_ever_written_is_read() {
 
 #[test]
 fn what_cannot_be_read_says_why() {
-    assert_eq!(decode(&[0, 5, 0, 1, b'g'], None), Err(BadRecord::UnknownType(5)));
+    assert_eq!(decode(&[0, 11, 0, 1, b'g'], None), Err(BadRecord::UnknownType(11)), "a share group");
     assert_eq!(decode(&[0, 2, 0, 1, b'g', 0], None), Err(BadRecord::Trailing(1)));
     assert_eq!(decode(&[0, 2, 0xff, 0xff], None), Err(BadRecord::Length), "no group id");
     let newer = decode(&[0, 2, 0, 1, b'g'], Some(&[0, 5])).unwrap_err();
