@@ -293,6 +293,11 @@ impl Producers {
         })
     }
 
+    /// What every known producer appended last: id, epoch, and the last offset of its last batch of records, None if it had none in this epoch.
+    pub fn last_records(&self) -> impl Iterator<Item = (i64, i16, Option<Offset>)> {
+        self.entries.iter().map(|(id, e)| (*id, e.epoch, (e.last.last_offset >= 0).then_some(Offset(e.last.last_offset))))
+    }
+
     /// Where the earliest open transaction began: readers of committed records stop there.
     pub fn first_unstable_offset(&self) -> Option<Offset> {
         if self.open == 0 {

@@ -78,7 +78,8 @@ impl Index {
     /// Takes note of a batch that starts at `position`. Kafka's rule: an entry for the first batch after more than `interval` bytes.
     #[inline]
     pub fn note(&mut self, header: &BatchHeader, position: u64, interval: u32) {
-        if header.max_timestamp > self.max.timestamp {
+        // A batch that compaction emptied has no record with its timestamp any more.
+        if header.max_timestamp > self.max.timestamp && header.count > 0 {
             self.max = TimeEntry { timestamp: header.max_timestamp, offset: header.last_offset() };
         }
         if self.bytes_since > u64::from(interval) {
