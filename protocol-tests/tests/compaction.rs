@@ -68,7 +68,8 @@ fn read(bootstrap: &str) -> Vec<(i64, String, Option<String>)> {
 fn update(producer: &BaseProducer, rounds: std::ops::Range<usize>, table: &mut BTreeMap<String, Option<String>>) {
     for round in rounds {
         for key in 0..100 {
-            let (name, value) = (format!("key {key}"), (key % 10 != round % 10).then(|| format!("{key} in round {round} {}", "x".repeat(80))));
+            let (name, value) =
+                (format!("key {key}"), (key % 10 != round % 10).then(|| format!("{key} in round {round} {}", "x".repeat(80))));
             loop {
                 let mut record = BaseRecord::<str, str>::to(TOPIC).partition(0).key(&name);
                 if let Some(value) = &value {
@@ -93,7 +94,10 @@ fn table(records: &[(i64, String, Option<String>)]) -> BTreeMap<String, Option<S
 fn a_table_survives_compaction_and_kill_9() {
     let mut broker = broker();
     let bootstrap = broker.bootstrap().to_owned();
-    create(&bootstrap, &[("cleanup.policy", "compact"), ("segment.bytes", "100000"), ("min.cleanable.dirty.ratio", "0.1"), ("compression.type", "lz4")]);
+    create(
+        &bootstrap,
+        &[("cleanup.policy", "compact"), ("segment.bytes", "100000"), ("min.cleanable.dirty.ratio", "0.1"), ("compression.type", "lz4")],
+    );
     let producer: BaseProducer = config(&bootstrap).create().expect("a producer");
     let mut expected = BTreeMap::new();
     for part in 0..3 {

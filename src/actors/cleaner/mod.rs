@@ -16,7 +16,7 @@ use crate::log::compact::{Dirt, MapLimits, Stats};
 use crate::rt::clock::{self, Moment};
 use actix::Addr;
 use pace::Throttle;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -66,6 +66,8 @@ struct State {
     dirs: Vec<Arc<Path>>,
     offers: FxHashMap<TopicPartition, Offer>,
     failing: FxHashMap<TopicPartition, Failing>,
+    /// Names of partitions that a thread is at: two tasks would write the same files.
+    busy: FxHashSet<Arc<str>>,
     /// How dirty, of those that are.
     dirt: FxHashMap<TopicPartition, f64>,
     threads: usize,
@@ -90,6 +92,8 @@ pub struct Offer {
     pub dirt: Dirt,
     /// Not before. In the future if only time will make it worth it.
     pub due: Millis,
+    /// It was compacted a moment ago and more is left: it need not wait for filthier ones.
+    pub more: bool,
 }
 
 /// A partition whose compaction failed.
@@ -125,6 +129,7 @@ impl Cleaner {
             dirs,
             offers: FxHashMap::default(),
             failing: FxHashMap::default(),
+            busy: FxHashSet::default(),
             dirt: FxHashMap::default(),
             threads: 0,
             idle: 0,
@@ -151,7 +156,8 @@ impl Cleaner {
     pub fn offer(&self, at: TopicPartition, mut offer: Offer) {
         let mut state = self.0.lock();
         state.dirt.insert(at, offer.dirt.ratio());
-        let backoff = Millis(clock::now().0.saturating_add(state.settings.backoff_ms));
+        let pause = if offer.more { 0 } else { state.settings.backoff_ms };
+        let backoff = Millis(clock::now().0.saturating_add(pause));
         // Who has been waiting keeps its place; who failed waits longer.
         let waiting = state.offers.get(&at).map(|before| before.due).filter(|due| *due <= backoff && offer.due <= backoff);
         offer.due = waiting.unwrap_or(offer.due.max(backoff));
@@ -224,9 +230,10 @@ impl Shared {
             if let Some(at) = state.filthiest(now)
                 && let Some(offer) = state.offers.remove(&at)
             {
+                state.busy.insert(offer.name.clone());
                 return Some((at, offer, state.settings));
             }
-            let next = state.offers.values().map(|offer| offer.due.since(now).max(1) as u64).min().map(Duration::from_millis);
+            let next = state.free_offers().map(|(_, offer)| offer.due.since(now).max(1) as u64).min().map(Duration::from_millis);
             if next.is_none() && idle_since.elapsed() >= LINGER {
                 state.threads -= 1;
                 return None;
@@ -236,6 +243,12 @@ impl Shared {
             state = self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
             state.idle -= 1;
         }
+    }
+
+    /// A thread has left a partition.
+    fn left(&self, offer: &Offer) {
+        self.lock().busy.remove(&offer.name);
+        self.changed.notify_one();
     }
 
     /// Notes how a run ended; `failed` with the reason.
@@ -270,8 +283,13 @@ impl Shared {
 }
 
 impl State {
+    /// Offers of partitions that no thread is at.
+    fn free_offers(&self) -> impl Iterator<Item = (&TopicPartition, &Offer)> {
+        self.offers.iter().filter(|(_, offer)| !self.busy.contains(&offer.name))
+    }
+
     fn filthiest(&self, now: Millis) -> Option<TopicPartition> {
-        let due = self.offers.iter().filter(|(_, offer)| offer.due <= now);
+        let due = self.free_offers().filter(|(_, offer)| offer.due <= now);
         due.max_by(|a, b| a.1.dirt.ratio().total_cmp(&b.1.dirt.ratio())).map(|(at, _)| *at)
     }
 }

@@ -5,7 +5,7 @@ use super::{Offer, Settings, Shared};
 use crate::actors::log_io::Job;
 use crate::actors::partition::messages::{Compact, Compacted, Swap, Work};
 use crate::core::types::{Millis, TopicPartition};
-use crate::log::compact::{self, CompactError, Cleaned, Stats, SwapRefused};
+use crate::log::compact::{self, Cleaned, CompactError, Stats, SwapRefused};
 use crate::log::{Fs, LogError, Storage};
 use crate::rt::clock;
 use crate::rt::{Gone, Reply, Tell};
@@ -25,6 +25,7 @@ pub fn run(shared: &Shared) {
             shared.ended(at, &offer, Default::default(), Err(Some("a fault in this broker: see the panic above, and report it")));
             offer.partition.tell(Compacted { cleaned: None });
         }
+        shared.left(&offer);
     }
 }
 

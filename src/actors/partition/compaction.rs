@@ -19,10 +19,24 @@ pub(super) struct Compaction {
     running: Option<Arc<AtomicBool>>,
 }
 
+impl Drop for Compaction {
+    fn drop(&mut self) {
+        // A task must not outlive the partition it is for.
+        if let Some(stop) = &self.running {
+            stop.store(true, Relaxed);
+        }
+    }
+}
+
 impl Partition {
     /// Tells the cleaner what there is to compact, if it is or will be worth it. Called when that may have changed: a segment was closed,
     /// time passed, the configuration changed, a task ended.
     pub(super) fn look_for_dirt(&mut self, ctx: &Context<Self>) {
+        self.look(false, ctx);
+    }
+
+    /// The same. `more`: it was compacted a moment ago.
+    fn look(&mut self, more: bool, ctx: &Context<Self>) {
         let State::Open(replica) = &self.state else { return };
         let cleaner = &self.shard.cleaner;
         if !self.config.compacts {
@@ -41,7 +55,7 @@ impl Partition {
         match due {
             Some(due) => {
                 let name = self.name().into();
-                cleaner.offer(self.at, Offer { name, dir: self.io.dir.clone(), partition: ctx.address(), dirt, due });
+                cleaner.offer(self.at, Offer { name, dir: self.io.dir.clone(), partition: ctx.address(), dirt, due, more });
                 self.compaction.offered = true;
             }
             None if self.compaction.offered || dirt.dirty_bytes > 0 => {
@@ -120,6 +134,6 @@ impl Handler<Compacted> for Partition {
         {
             self.touched();
         }
-        self.look_for_dirt(ctx);
+        self.look(m.cleaned.is_some(), ctx);
     }
 }

@@ -1,7 +1,7 @@
 //! Which part of a log is dirty, and whether that is enough to compact it.
 
-use super::run::{Input, Task};
 use super::LastRecord;
+use super::run::{Input, Task};
 use crate::core::types::{Millis, Offset};
 use crate::log::error::LogError;
 use crate::log::partition_log::Log;
@@ -67,8 +67,15 @@ impl<S: Storage> Log<S> {
     pub fn dirt(&self, stable: Offset, now: Millis) -> Result<Dirt, LogError> {
         let config = &self.config;
         let from = if self.cleaned_to > self.end { self.start } else { self.cleaned_to.max(self.start) };
-        let mut dirt =
-            Dirt { from, upto: from, clean_bytes: 0, dirty_bytes: 0, overdue_ms: 0, due: None, threshold: config.min_cleanable_dirty_ratio };
+        let mut dirt = Dirt {
+            from,
+            upto: from,
+            clean_bytes: 0,
+            dirty_bytes: 0,
+            overdue_ms: 0,
+            due: None,
+            threshold: config.min_cleanable_dirty_ratio,
+        };
         let mut due = |at: i64| dirt.due = Some(dirt.due.map_or(Millis(at), |due| due.min(Millis(at))));
         let mut oldest = i64::MAX;
         for (at, segment) in self.closed.iter().enumerate() {

@@ -191,9 +191,7 @@ impl Filter<'_> {
             let next = at + record.raw.len();
             let stays = record.offset >= self.end
                 || match record.key {
-                    Some(key) => {
-                        self.map.get(key).is_none_or(|last| record.offset >= last) && (record.value.is_some() || tombstones_stay)
-                    }
+                    Some(key) => self.map.get(key).is_none_or(|last| record.offset >= last) && (record.value.is_some() || tombstones_stay),
                     None => {
                         self.stats.keyless += 1;
                         false

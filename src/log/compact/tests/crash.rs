@@ -8,8 +8,11 @@ fn fill(log: &mut Log<Mem>, round: i64) -> Vec<Known> {
     let mut all = Vec::new();
     for i in 0..8u8 {
         let value = [i, round as u8];
-        let records =
-            [rec(0, 10 * round + i64::from(i), i % 5, Some(&value)), rec(1, 3, 20 + i, (i % 3 > 0).then_some(&[7; 90][..])), rec(2, 5, 9, None)];
+        let records = [
+            rec(0, 10 * round + i64::from(i), i % 5, Some(&value)),
+            rec(1, 3, 20 + i, (i % 3 > 0).then_some(&[7; 90][..])),
+            rec(2, 5, 9, None),
+        ];
         let how = [How::Plain, How::Zstd, How::Lz4, How::Gzip][usize::from(i % 4)];
         let header = append(log, &records, how, Some((3, 24 * round as i32 + 3 * i32::from(i))), 0);
         all.extend(records.map(|r| Known {
@@ -71,7 +74,10 @@ fn whatever_change_a_crash_interrupts_the_table_is_the_same() {
             assert!(found.iter().all(|record| all.contains(record)), "{what}");
             assert_eq!(log.end().0, all.len() as i64, "{what}");
             let names = names(&mem);
-            assert!(names.iter().all(|name| !name.ends_with(".cleaned") && !name.ends_with(".swap") && !name.ends_with(".deleted")), "{what}: {names:?}");
+            assert!(
+                names.iter().all(|name| !name.ends_with(".cleaned") && !name.ends_with(".swap") && !name.ends_with(".deleted")),
+                "{what}: {names:?}"
+            );
             // And it can be compacted from the start.
             let stats = compact(&mut log, &mem, &settings(1 << 16), &[], 9000, &mut |_| {}).expect("compacted");
             assert_eq!(fold(&records(&log)), fold(&all), "{what}");
