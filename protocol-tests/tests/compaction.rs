@@ -186,3 +186,45 @@ fn committed_offsets_are_read_from_a_compacted_topic() {
     broker.restart();
     assert_eq!(committed(None), 1_499);
 }
+
+#[test]
+fn a_damaged_segment_is_named_counted_and_compacted_once_it_is_repaired() {
+    let broker = broker();
+    let bootstrap = broker.bootstrap();
+    let admin = create(bootstrap, &[("segment.bytes", "20000")]);
+    let producer: BaseProducer = config(bootstrap).create().expect("a producer");
+    update(&producer, 0..20, &mut BTreeMap::new());
+    producer.flush(SOON).expect("delivered");
+    // A bit of the first record.
+    let segment = broker.log_dir(TOPIC, 0).join("00000000000000000000.log");
+    let flip = || {
+        let mut bytes = std::fs::read(&segment).expect("the first segment");
+        bytes[90] ^= 1;
+        use std::io::{Seek, Write};
+        let mut file = std::fs::OpenOptions::new().write(true).open(&segment).expect("the first segment");
+        file.seek(std::io::SeekFrom::Start(90)).and_then(|_| file.write_all(&bytes[90..91])).expect("written");
+    };
+    let uncleanable = || {
+        let text = broker.metrics();
+        let row = text.lines().find(|line| line.starts_with("kafka_log_logcleanermanager_uncleanable_partitions_count{"));
+        row.and_then(|row| row.rsplit(' ').next()?.parse::<f64>().ok()).expect("a gauge")
+    };
+    let alter = |ratio: &str| {
+        let alter = AlterConfig::new(ResourceSpecifier::Topic(TOPIC)).set("cleanup.policy", "compact").set("segment.bytes", "20000");
+        let alter = alter.set("min.cleanable.dirty.ratio", ratio);
+        assert!(wait(admin.alter_configs([&alter], &AdminOptions::new())).expect("an answer").iter().all(Result::is_ok));
+    };
+    assert_eq!(uncleanable(), 0.0);
+    flip();
+    alter("0.1");
+    eventually(SOON, "a partition that cannot be compacted", || (uncleanable() == 1.0).then_some(()));
+    let said = broker.said();
+    assert!(said.contains("cannot be compacted") && said.contains("table-0") && said.contains("checksum"), "{said}");
+    assert!(
+        broker.log_dir(TOPIC, 0).read_dir().expect("its directory").flatten().all(|f| !f.path().to_string_lossy().ends_with(".cleaned"))
+    );
+    flip();
+    alter("0.2");
+    eventually(SOON, "compaction", || (read(bootstrap).len() < 500).then_some(()));
+    eventually(SOON, "nothing that cannot be compacted", || (uncleanable() == 0.0).then_some(()));
+}
