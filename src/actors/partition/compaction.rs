@@ -96,7 +96,7 @@ impl Handler<Compact> for Partition {
             return self.look_for_dirt(ctx);
         };
         let last = |(producer_id, epoch, last_offset)| LastRecord { producer_id, epoch, last_offset };
-        let producers = replica.producers.last_records().map(last).collect();
+        let producers = replica.producers.last_records(dirt.upto).map(last).collect();
         let stop = Arc::new(AtomicBool::new(false));
         self.compaction.running = Some(stop.clone());
         m.reply.send(Some(Work {

@@ -138,7 +138,8 @@ impl<S: Storage> Log<S> {
         self.roll(self.end, now)
     }
 
-    /// The work that `dirt` stands for. `producers` are all that are still known.
+    /// The work that `dirt` stands for. `producers`: what those that are still known appended last below
+    /// [`Dirt::upto`].
     pub fn compaction(&self, dirt: &Dirt, mut producers: Vec<LastRecord>, now: Millis) -> Task<S> {
         producers.sort_unstable_by_key(|last| last.producer_id);
         let mut inputs = Vec::new();
