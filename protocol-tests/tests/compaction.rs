@@ -32,7 +32,7 @@ fn wait<T>(call: impl std::future::Future<Output = T>) -> T {
 fn broker() -> Broker {
     // No pause, and no time for tombstones: what takes minutes elsewhere takes a second here.
     let options = BrokerOptions::default().set("log.cleaner.backoff.ms", 100).set("log.retention.check.interval.ms", 300);
-    Broker::spawn(options.set("log.initial.task.delay.ms", 300).set("file.delete.delay.ms", 0))
+    Broker::spawn(options.set("log.initial.task.delay.ms", 300).set("log.segment.delete.delay.ms", 0))
 }
 
 fn create(bootstrap: &str, settings: &[(&str, &str)]) -> AdminClient<DefaultClientContext> {
@@ -96,7 +96,12 @@ fn a_table_survives_compaction_and_kill_9() {
     let bootstrap = broker.bootstrap().to_owned();
     create(
         &bootstrap,
-        &[("cleanup.policy", "compact"), ("segment.bytes", "100000"), ("min.cleanable.dirty.ratio", "0.1"), ("compression.type", "lz4")],
+        &[
+            ("cleanup.policy", "compact"),
+            ("internal.segment.bytes", "100000"),
+            ("min.cleanable.dirty.ratio", "0.1"),
+            ("compression.type", "lz4"),
+        ],
     );
     let producer: BaseProducer = config(&bootstrap).create().expect("a producer");
     let mut expected = BTreeMap::new();
@@ -128,14 +133,14 @@ fn a_table_survives_compaction_and_kill_9() {
 fn a_policy_that_changes_acts_at_once() {
     let broker = broker();
     let bootstrap = broker.bootstrap();
-    let admin = create(bootstrap, &[("segment.bytes", "20000"), ("min.cleanable.dirty.ratio", "0.1")]);
+    let admin = create(bootstrap, &[("internal.segment.bytes", "20000"), ("min.cleanable.dirty.ratio", "0.1")]);
     let producer: BaseProducer = config(bootstrap).create().expect("a producer");
     let mut expected = BTreeMap::new();
     update(&producer, 0..20, &mut expected);
     producer.flush(SOON).expect("delivered");
     assert_eq!(read(bootstrap).len(), 2_000, "nothing is compacted");
     let alter = |policy: &str| {
-        let alter = AlterConfig::new(ResourceSpecifier::Topic(TOPIC)).set("cleanup.policy", policy).set("segment.bytes", "20000");
+        let alter = AlterConfig::new(ResourceSpecifier::Topic(TOPIC)).set("cleanup.policy", policy).set("internal.segment.bytes", "20000");
         let alter = alter.set("min.cleanable.dirty.ratio", "0.1");
         assert!(wait(admin.alter_configs([&alter], &AdminOptions::new())).expect("an answer").iter().all(Result::is_ok));
     };
@@ -172,8 +177,9 @@ fn committed_offsets_are_read_from_a_compacted_topic() {
     };
     committed(Some(1));
     let alter = AlterConfig::new(ResourceSpecifier::Topic("__consumer_offsets"));
-    let alter = alter.set("cleanup.policy", "compact").set("segment.bytes", "16384").set("min.cleanable.dirty.ratio", "0.01");
-    assert!(wait(admin.alter_configs([&alter], &AdminOptions::new())).expect("an answer").iter().all(Result::is_ok));
+    let alter = alter.set("cleanup.policy", "compact").set("internal.segment.bytes", "16384").set("min.cleanable.dirty.ratio", "0.01");
+    let answers = wait(admin.alter_configs([&alter], &AdminOptions::new())).expect("an answer");
+    assert!(answers.len() == 1 && answers[0].is_ok(), "{answers:?}");
     let consumer: BaseConsumer = config(&bootstrap).create().expect("a consumer");
     for offset in 2..1_500 {
         let mut list = TopicPartitionList::new();
@@ -191,7 +197,7 @@ fn committed_offsets_are_read_from_a_compacted_topic() {
 fn a_damaged_segment_is_named_counted_and_compacted_once_it_is_repaired() {
     let broker = broker();
     let bootstrap = broker.bootstrap();
-    let admin = create(bootstrap, &[("segment.bytes", "20000")]);
+    let admin = create(bootstrap, &[("internal.segment.bytes", "20000")]);
     let producer: BaseProducer = config(bootstrap).create().expect("a producer");
     update(&producer, 0..20, &mut BTreeMap::new());
     producer.flush(SOON).expect("delivered");
@@ -210,7 +216,8 @@ fn a_damaged_segment_is_named_counted_and_compacted_once_it_is_repaired() {
         row.and_then(|row| row.rsplit(' ').next()?.parse::<f64>().ok()).expect("a gauge")
     };
     let alter = |ratio: &str| {
-        let alter = AlterConfig::new(ResourceSpecifier::Topic(TOPIC)).set("cleanup.policy", "compact").set("segment.bytes", "20000");
+        let alter =
+            AlterConfig::new(ResourceSpecifier::Topic(TOPIC)).set("cleanup.policy", "compact").set("internal.segment.bytes", "20000");
         let alter = alter.set("min.cleanable.dirty.ratio", ratio);
         assert!(wait(admin.alter_configs([&alter], &AdminOptions::new())).expect("an answer").iter().all(Result::is_ok));
     };

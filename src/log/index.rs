@@ -102,6 +102,11 @@ impl Index {
         self.max
     }
 
+    /// Bytes of the two files, when all entries are in them.
+    pub fn bytes(&self) -> (u64, u64) {
+        ((self.offsets.len() * OFFSET_ENTRY) as u64, (self.times.len() * TIME_ENTRY) as u64)
+    }
+
     /// Whether one of the indexes has as many entries as its file may have.
     pub fn is_full(&self, offset_entries: usize, time_entries: usize) -> bool {
         self.offsets.len() >= offset_entries || self.times.len() >= time_entries

@@ -3,6 +3,7 @@
 use super::messages::{Compact, Compacted, Swap, Work};
 use super::{Partition, State};
 use crate::actors::cleaner::Offer;
+use crate::actors::log_io::Job;
 use crate::core::types::Millis;
 use crate::log::compact::{LastRecord, SwapRefused};
 use crate::rt::clock;
@@ -133,6 +134,8 @@ impl Handler<Compacted> for Partition {
             && replica.log.set_compacted(offset, generation)
         {
             self.touched();
+            self.checkpoint(false);
+            self.io.tell(Job::Checkpoint);
         }
         self.look(m.cleaned.is_some(), ctx);
     }

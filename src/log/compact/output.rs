@@ -44,6 +44,7 @@ pub(super) struct Output<'a, S: Storage> {
     interval: u32,
     /// Bytes of batches so far, those in `buf` included.
     size: u64,
+    records: bool,
     written: u64,
     synced: u64,
     buf: Vec<u8>,
@@ -63,12 +64,36 @@ impl<'a, S: Storage> Output<'a, S> {
         let path = cleaned_path(dir, base, "log");
         let file = storage.create(&path).map_err(|e| LogError::io("create", &path, e))?;
         let buf = Vec::new();
-        Ok(Output { storage, dir, base, path, file, index: Index::new(base), interval, size: 0, written: 0, synced: 0, buf, usual })
+        Ok(Output {
+            storage,
+            dir,
+            base,
+            path,
+            file,
+            index: Index::new(base),
+            interval,
+            size: 0,
+            records: false,
+            written: 0,
+            synced: 0,
+            buf,
+            usual,
+        })
     }
 
     /// Bytes of batches so far.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Whether there is a batch with records.
+    pub fn has_records(&self) -> bool {
+        self.records
+    }
+
+    /// Bytes of its offset index and of its time index.
+    pub fn index_bytes(&self) -> (u64, u64) {
+        self.index.bytes()
     }
 
     /// Appends a batch: `head` and then `body`.
@@ -79,6 +104,7 @@ impl<'a, S: Storage> Output<'a, S> {
         }
         self.index.note(header, self.size, self.interval);
         self.size += size as u64;
+        self.records |= header.count > 0;
         if self.buf.len() + size > self.usual {
             let buffered = std::mem::take(&mut self.buf);
             self.write(&buffered, &[], pace)?;

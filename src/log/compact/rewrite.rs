@@ -64,6 +64,9 @@ pub(super) fn first_key<'a>(batch: &Batch<'a>, path: &Path) -> Result<Option<&'a
     }
 }
 
+/// Whether something of the batch must stay, if only its header; asked when nothing else does.
+pub(super) type Stays<'a, S> = &'a dyn Fn(&Output<'_, S>) -> Result<bool, CompactError>;
+
 /// The rules for batches and records, in the course of one task.
 pub(super) struct Filter<'a> {
     pub map: &'a OffsetMap,
@@ -89,12 +92,12 @@ struct Kept {
 }
 
 impl Filter<'_> {
-    /// Writes what stays of a batch. `stays`: something of it must, if only the header. Returns whether anything changed.
+    /// Writes what stays of a batch. Returns whether anything changed.
     pub fn pass<S: Storage>(
         &mut self,
         batch: &Batch<'_>,
         path: &Path,
-        stays: bool,
+        stays: Stays<'_, S>,
         output: &mut Output<'_, S>,
         pace: &mut dyn Pace,
     ) -> Result<bool, CompactError> {
@@ -132,7 +135,7 @@ impl Filter<'_> {
         &mut self,
         batch: &Batch<'_>,
         path: &Path,
-        stays: bool,
+        stays: Stays<'_, S>,
         unneeded: bool,
         output: &mut Output<'_, S>,
         pace: &mut dyn Pace,
@@ -157,12 +160,12 @@ impl Filter<'_> {
     fn without_records<S: Storage>(
         &mut self,
         batch: &Batch<'_>,
-        stays: bool,
+        stays: Stays<'_, S>,
         output: &mut Output<'_, S>,
         pace: &mut dyn Pace,
     ) -> Result<bool, CompactError> {
         self.stats.read_records += batch.header.count.max(0) as u64;
-        if !stays && !self.is_last_of_producer(&batch.header) {
+        if !self.is_last_of_producer(&batch.header) && !stays(output)? {
             return Ok(true);
         }
         if batch.header.count == 0 {
@@ -177,7 +180,7 @@ impl Filter<'_> {
         &mut self,
         batch: &Batch<'_>,
         path: &Path,
-        stays: bool,
+        stays: Stays<'_, S>,
         output: &mut Output<'_, S>,
         pace: &mut dyn Pace,
     ) -> Result<bool, CompactError> {
@@ -189,7 +192,7 @@ impl Filter<'_> {
         for record in Records::new(header, payload) {
             let record = record.map_err(|e| corrupt(path, batch, e))?;
             let next = at + record.raw.len();
-            let stays = record.offset >= self.end
+            let keep = record.offset >= self.end
                 || match record.key {
                     Some(key) => self.map.get(key).is_none_or(|last| record.offset >= last) && (record.value.is_some() || tombstones_stay),
                     None => {
@@ -197,7 +200,7 @@ impl Filter<'_> {
                         false
                     }
                 };
-            if stays {
+            if keep {
                 kept.count += 1;
                 kept.newest = kept.newest.max(record.timestamp.0);
                 kept.tombstones |= record.value.is_none();

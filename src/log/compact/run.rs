@@ -120,9 +120,12 @@ impl<S: Storage> Task<S> {
             inflated: buffers.inflated,
             stats,
         };
-        for group in self.groups(end)? {
-            let cleaned = self.rewrite(group, settings, &mut buffers.read, &mut filter, pace);
-            let done = cleaned.and_then(|cleaned| {
+        let count = self.inputs.partition_point(|input| input.base < end);
+        let mut rest = &self.inputs[..count];
+        while let Some(first) = rest.first() {
+            let done = self.rewrite(rest, settings, &mut buffers.read, &mut filter, pace).and_then(|(taken, cleaned)| {
+                let group;
+                (group, rest) = rest.split_at(taken);
                 let Some(cleaned) = cleaned else { return Ok(()) };
                 self.make_way(group)?;
                 filter.stats.replaced += group.len();
@@ -130,7 +133,7 @@ impl<S: Storage> Task<S> {
                 swap(cleaned)
             });
             if done.is_err() {
-                discard(self.files.storage(), &self.dir, group[0].base);
+                discard(self.files.storage(), &self.dir, first.base);
             }
             done?;
         }
@@ -191,73 +194,73 @@ impl<S: Storage> Task<S> {
         Ok(found.map_err(|e| LogError::io("read", &path, e))?.min(input.size))
     }
 
-    /// Segments that become one each: their sizes, the sizes of their indexes and the span of their offsets must fit.
-    fn groups(&self, end: Offset) -> Result<Vec<&[Input<S>]>, CompactError> {
-        let storage = self.files.storage();
-        let len = |base: Offset, part: &str| -> Result<u64, CompactError> {
-            let path = path_of(&self.dir, base, part);
-            Ok(storage.open(&path).and_then(|file| file.len()).map_err(|e| LogError::io("open", &path, e))?)
+    /// Whether one more segment goes into the output: sizes, sizes of indexes and the span of offsets must fit. What has no records yet is
+    /// always continued: a segment without any gives a reader nothing, and some clients take that for a batch that is too large for them.
+    fn fits(&self, output: &Output<'_, S>, base: Offset, next: &Input<S>) -> Result<bool, CompactError> {
+        let len = |part: &str| -> Result<u64, CompactError> {
+            let path = path_of(&self.dir, next.base, part);
+            Ok(self.files.storage().open(&path).and_then(|file| file.len()).map_err(|e| LogError::io("open", &path, e))?)
         };
-        let count = self.inputs.partition_point(|input| input.base < end);
-        let (mut groups, mut from) = (Vec::new(), 0);
-        let (mut bytes, mut offsets, mut times) = (0, 0, 0);
-        for (at, input) in self.inputs[..count].iter().enumerate() {
-            let (index, timeindex) = (len(input.base, "index")?, len(input.base, "timeindex")?);
-            let (sum, index_sum, time_sum) = (bytes + input.size, offsets + index, times + timeindex);
-            let limit = u64::from(self.config.segment_index_bytes);
-            let fits = sum <= self.config.segment_bytes.min(i32::MAX as u64)
-                && index_sum <= limit
-                && time_sum <= limit
-                && input.next - self.inputs[from].base <= i64::from(i32::MAX);
-            if at > from && !fits {
-                groups.push(&self.inputs[from..at]);
-                from = at;
-                (bytes, offsets, times) = (input.size, index, timeindex);
-            } else {
-                (bytes, offsets, times) = (sum, index_sum, time_sum);
-            }
+        let most = i32::MAX as u64;
+        let size = output.size() + next.size;
+        if next.next - base > i64::from(i32::MAX) || size > most {
+            return Ok(false);
         }
-        if from < count {
-            groups.push(&self.inputs[from..count]);
+        if !output.has_records() {
+            return Ok(true);
         }
-        Ok(groups)
+        let limit = u64::from(self.config.segment_index_bytes);
+        let (offsets, times) = output.index_bytes();
+        Ok(size <= self.config.segment_bytes && offsets + len("index")? <= limit && times + len("timeindex")? <= limit)
     }
 
-    /// Writes what stays of a group into one segment; None if that would be the one that is there.
+    /// Writes what stays of the first of `inputs`, and of those after it that fit, into one segment. Returns how many it took, and the
+    /// segment; None if that would be the one that is there.
     fn rewrite(
         &self,
-        group: &[Input<S>],
+        inputs: &[Input<S>],
         settings: &Settings,
         buf: &mut Vec<u8>,
         filter: &mut Filter<'_>,
         pace: &mut dyn Pace,
-    ) -> Result<Option<Cleaned>, CompactError> {
-        let Some(last) = group.iter().rposition(|input| input.size > 0) else { return Ok(None) };
+    ) -> Result<(usize, Option<Cleaned>), CompactError> {
         let storage = self.files.storage();
-        let base = group[0].base;
+        let base = inputs[0].base;
         let mut output = Output::create(storage, &self.dir, base, self.config.index_interval_bytes, settings.io_buffer)?;
-        let mut modified = Millis(0);
-        let mut changed = group.len() > 1;
-        for (at, input) in group.iter().enumerate() {
+        let (mut taken, mut modified, mut changed) = (0, Millis(0), false);
+        loop {
+            let input = &inputs[taken];
+            taken += 1;
+            // Apache Kafka leaves empty ones; they go with the one before.
+            taken += inputs[taken..].iter().take_while(|input| input.size == 0).count();
+            let next = inputs.get(taken);
             let path = input.log.path();
             let file = self.files.get(&input.log).map_err(|e| LogError::io("open", &path, e))?;
-            modified = file.modified().map_err(|e| LogError::io("look at", &path, e))?;
+            modified = modified.max(file.modified().map_err(|e| LogError::io("look at", &path, e))?);
             let mut reader = BatchReader::new(&*file, &path, 0, input.size, std::mem::take(buf), settings.io_buffer);
-            while let Some((batch, end)) = reader.next(pace)? {
+            let ends = |output: &Output<'_, S>| match next {
+                Some(next) => self.fits(output, base, next).map(|fits| !fits),
+                None => Ok(true),
+            };
+            while let Some((batch, last)) = reader.next(pace)? {
                 // The last batch of a segment stays, empty if need be: so no offset is ever missing between two segments, and none is empty.
-                let stays = end && at == last;
-                changed |= filter.pass(&batch, &path, stays, &mut output, pace)?;
+                let stays = |output: &Output<'_, S>| if last { ends(output) } else { Ok(false) };
+                changed |= filter.pass(&batch, &path, &stays, &mut output, pace)?;
             }
             *buf = reader.into_buffer();
+            if ends(&output)? {
+                break;
+            }
         }
         let aborted = filter.transactions.take_kept();
-        if !changed {
+        if output.size() == 0 || !changed && taken == 1 {
             discard(storage, &self.dir, base);
-            return Ok(None);
+            return Ok((taken, None));
         }
         let written = output.finish(&aborted, modified, pace)?;
-        let inputs = group.iter().map(|input| (input.base, input.size)).collect();
-        Ok(Some(Cleaned { inputs, size: written.size, max: written.max, aborted: !aborted.is_empty(), generation: self.generation }))
+        let replaced = inputs[..taken].iter().map(|input| (input.base, input.size)).collect();
+        let (size, max, aborted) = (written.size, written.max, !aborted.is_empty());
+        Ok((taken, Some(Cleaned { inputs: replaced, size, max, aborted, generation: self.generation })))
     }
 
     /// Removes what earlier swaps set aside under the names that the next one needs: a rename over a large file takes as long as freeing it.
