@@ -4,15 +4,18 @@
 //! * Thread: control. Asked by: `Link`. Tells: `Quorum` (records to append).
 //! * Decisions build on records that are appended and not yet committed; answers wait until the records are applied on this broker.
 
+use super::elections::{Before, Elections};
 use super::quorum::{AppendRecords, Quorum};
 use crate::core::chance::Chance;
 use crate::core::controller::request::{Answer, Request};
 use crate::core::controller::{self as rules, Image, Record, Settings};
-use crate::core::types::{Epoch, Offset};
-use crate::rt::{Essential, Reply, Tell};
+use crate::core::election::{Claims, Election};
+use crate::core::types::{Epoch, Millis, Offset};
+use crate::rt::{Essential, Reply, Tell, clock};
 use actix::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// See the module.
 pub struct Controller {
@@ -24,6 +27,9 @@ pub struct Controller {
     published: Offset,
     waiting: VecDeque<Waiting>,
     chance: Random,
+    elections: Elections,
+    /// How often leaderships go back to preferred replicas; never if it is none.
+    balance_every: Option<Duration>,
     _essential: Essential,
 }
 
@@ -84,11 +90,20 @@ pub struct Lead {
 pub struct Published {
     /// Offset of the last record applied.
     pub upto: Offset,
+    /// When that was committed.
+    pub committed: Millis,
 }
 
 impl Controller {
-    /// A controller that waits for its quorum; `image` is all of the log so far.
-    pub fn new(settings: Settings, image: Image, bootstrap: Vec<Record>) -> Controller {
+    /// A controller that waits for its quorum; `image` is all of the log so far. `balance_every`: how often leaderships go back to preferred
+    /// replicas.
+    pub fn new(
+        settings: Settings,
+        image: Image,
+        bootstrap: Vec<Record>,
+        elections: Elections,
+        balance_every: Option<Duration>,
+    ) -> Controller {
         let standby = Some(rules::Controller::new(image, settings));
         Controller {
             standby,
@@ -97,7 +112,32 @@ impl Controller {
             published: Offset::NONE,
             waiting: VecDeque::new(),
             chance: Random,
+            elections,
+            balance_every,
             _essential: Essential("controller"),
+        }
+    }
+
+    /// Decides and appends; the answer is due when everything up to that offset is committed.
+    fn decide(&mut self, request: Request) -> Option<(Offset, Answer)> {
+        let active = self.active.as_mut()?;
+        let detected = clock::now();
+        let claims = Claims::default();
+        let mut cx = rules::Context { next: active.next, chance: &mut self.chance, claims: &claims };
+        let rules::Decision { records, answer, elections } = active.rules.decide(request, &mut cx);
+        active.append(records, elections, &mut self.elections, detected);
+        Some((active.next + -1, answer))
+    }
+
+    /// Rounds until no leadership is left to move.
+    fn balance(&mut self) {
+        while let Some((_, Answer::Balance(balanced))) = self.decide(Request::Balance) {
+            if balanced.moved > 0 {
+                tracing::info!(partitions = balanced.moved, "leaderships went back to their preferred replicas");
+            }
+            if !balanced.more {
+                return;
+            }
         }
     }
 
@@ -111,6 +151,12 @@ impl Controller {
 
 impl Actor for Controller {
     type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        if let Some(every) = self.balance_every {
+            ctx.run_interval(every, |controller, _| controller.balance());
+        }
+    }
 }
 
 impl Handler<Lead> for Controller {
@@ -120,23 +166,25 @@ impl Handler<Lead> for Controller {
         tracing::info!(epoch = m.epoch.0, "active controller");
         let mut active = Active { quorum: m.quorum, rules, epoch: m.epoch, next: m.next };
         if active.rules.image().features().next().is_none() {
-            active.append(std::mem::take(&mut self.bootstrap));
+            active.append(std::mem::take(&mut self.bootstrap), Vec::new(), &mut self.elections, clock::now());
         }
         self.active = Some(active);
     }
 }
 
 impl Active {
-    fn append(&mut self, records: Vec<Record>) {
+    fn append(&mut self, records: Vec<Record>, elected: Vec<Election>, shown: &mut Elections, detected: Millis) {
         if records.is_empty() {
             return;
         }
-        let base = self.next;
+        let (base, decided) = (self.next, clock::now());
+        let changed: Vec<Before> = records.iter().filter_map(|record| Elections::before(self.rules.image(), record)).collect();
         for (at, record) in records.iter().enumerate() {
             self.rules.apply(base + at as i64, record).expect("a decision never contradicts the image it was made on");
         }
         self.next = base + records.len() as i64;
         self.rules.advance(self.next + -1, self.epoch);
+        shown.decided(self.rules.image(), self.next + -1, elected, changed, detected, decided);
         self.quorum.tell(AppendRecords { base, records: Arc::new(records) });
     }
 }
@@ -144,11 +192,7 @@ impl Active {
 impl Handler<Decide> for Controller {
     type Result = ();
     fn handle(&mut self, m: Decide, _: &mut Context<Self>) {
-        let Some(active) = &mut self.active else { return m.reply.send(Err(NotActive)) };
-        let mut cx = rules::Context { next: active.next, chance: &mut self.chance };
-        let rules::Decision { records, answer } = active.rules.decide(m.request, &mut cx);
-        active.append(records);
-        let upto = active.next + -1;
+        let Some((upto, answer)) = self.decide(m.request) else { return m.reply.send(Err(NotActive)) };
         self.waiting.push_back(Waiting { upto, answer, reply: m.reply });
         self.answer_published();
     }
@@ -158,6 +202,9 @@ impl Handler<Published> for Controller {
     type Result = ();
     fn handle(&mut self, m: Published, _: &mut Context<Self>) {
         self.published = self.published.max(m.upto);
+        if let Some(active) = &self.active {
+            self.elections.committed(active.epoch, m.upto, m.committed);
+        }
         self.answer_published();
     }
 }

@@ -10,8 +10,8 @@ use super::shard::{Apply, Shard};
 use crate::core::controller::records::ResourceType;
 use crate::core::controller::request::{Answer, ProducerIdBlock, Refusal, Request};
 use crate::core::controller::{Delta, Image, Record};
-use crate::core::types::{BrokerId, Epoch, Offset};
-use crate::rt::{Essential, Gone, Reply, Tell};
+use crate::core::types::{BrokerId, Epoch, Millis, Offset};
+use crate::rt::{Essential, Gone, Reply, Tell, clock};
 use actix::prelude::*;
 use arc_swap::ArcSwap;
 use std::collections::VecDeque;
@@ -37,6 +37,8 @@ pub struct Link {
 
 struct Applying {
     image: Arc<Image>,
+    /// When it was committed.
+    committed: Millis,
     missing: usize,
 }
 
@@ -146,7 +148,7 @@ impl Link {
         }
         let (image, delta) = (Arc::new(self.image.clone()), Arc::new(delta));
         let offset = image.offset();
-        self.applying.push_back(Applying { image: image.clone(), missing: self.shards.len() });
+        self.applying.push_back(Applying { image: image.clone(), committed: clock::now(), missing: self.shards.len() });
         for shard in &self.shards {
             let reply = Reply::to(ctx.address(), move |_| ShardApplied { offset });
             shard.tell(Apply { image: image.clone(), delta: delta.clone(), reply });
@@ -212,10 +214,10 @@ impl Handler<ShardApplied> for Link {
             applying.missing -= 1;
         }
         while self.applying.front().is_some_and(|applying| applying.missing == 0) {
-            let Some(Applying { image, .. }) = self.applying.pop_front() else { return };
+            let Some(Applying { image, committed, .. }) = self.applying.pop_front() else { return };
             let upto = image.offset();
             self.published.store(image);
-            self.controller.tell(super::controller::Published { upto });
+            self.controller.tell(super::controller::Published { upto, committed });
         }
     }
 }

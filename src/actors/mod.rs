@@ -2,6 +2,7 @@
 
 pub mod cleaner;
 pub mod controller;
+pub mod elections;
 pub mod groups;
 pub mod link;
 pub mod log_io;

@@ -126,6 +126,7 @@ apis! {
     delete_groups: DeleteGroupsRequest,
     elect_leaders: ElectLeadersRequest,
     incremental_alter_configs: IncrementalAlterConfigsRequest,
+    alter_partition_reassignments: AlterPartitionReassignmentsRequest,
     list_partition_reassignments: ListPartitionReassignmentsRequest,
     offset_delete: OffsetDeleteRequest,
     describe_client_quotas: DescribeClientQuotasRequest,

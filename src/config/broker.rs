@@ -259,9 +259,9 @@ keys! {
     /// How consumers are sent to a nearer replica.
     replica_selector_class: Option<String> = "replica.selector.class", none, Any, ReadOnly, Later;
     /// Whether leadership goes back to preferred replicas by itself.
-    auto_leader_rebalance_enable: bool = "auto.leader.rebalance.enable", "true", Any, ReadOnly, Later;
+    auto_leader_rebalance_enable: bool = "auto.leader.rebalance.enable", "true", Any, ReadOnly, Now;
     /// How often preferred leadership is looked at, seconds.
-    leader_imbalance_check_interval_seconds: i64 = "leader.imbalance.check.interval.seconds", "300", AtLeast(1), ReadOnly, Later;
+    leader_imbalance_check_interval_seconds: i64 = "leader.imbalance.check.interval.seconds", "300", AtLeast(1), ReadOnly, Now;
     /// Whether a stopping broker hands over its leaderships first.
     controlled_shutdown_enable: bool = "controlled.shutdown.enable", "true", Any, ReadOnly, Later;
     /// How often a broker tells the controller that it lives, ms.
@@ -366,6 +366,8 @@ keys! {
     understudy_shards: i32 = "understudy.shards", "0", AtLeast(0), ReadOnly, Now;
     /// Most log files held open; 0: half of what the process may open.
     understudy_open_files_max: i32 = "understudy.open.files.max", "0", AtLeast(0), ReadOnly, Now;
+    /// From the close of a broker's last connection to the controller until it counts as dead, unless it is heard again, ms.
+    understudy_broker_disconnect_grace_ms: i32 = "understudy.broker.disconnect.grace.ms", "250", AtLeast(0), ReadOnly, Later;
     /// Requests of one connection that may be in work at once; more wait in its socket.
     understudy_connection_requests_max: i32 = "understudy.connection.requests.max", "128", AtLeast(1), ReadOnly, Now;
     /// Bytes of requests held in memory over all connections; beyond it reading pauses.

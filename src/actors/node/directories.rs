@@ -6,6 +6,7 @@ use crate::actors::partition::replica::Found;
 use crate::actors::shard::{Dir, Disk};
 use crate::cli::{StorageError, format_directories, random_id};
 use crate::config::Config;
+use crate::core::controller::records::BrokerEpoch;
 use crate::core::types::{BrokerId, DirectoryId, Id, Millis, Offset};
 use crate::log::dirs::{CleanShutdown, DirLock, DirName, MetaProperties, marked_dir_name};
 use crate::log::survival::same_mount_as_before;
@@ -102,6 +103,13 @@ impl AllPrepared {
     /// Identities of the directories that take partitions.
     pub fn directory_ids(&self) -> Vec<DirectoryId> {
         self.dirs[..self.for_partitions].iter().map(|dir| dir.id).collect()
+    }
+
+    /// The registration in which the last process stopped in good order; `None` if a directory lacks its marker, or they disagree.
+    pub fn previous_epoch(&self) -> Option<BrokerEpoch> {
+        let mut epochs = self.dirs[..self.for_partitions].iter().map(|dir| dir.clean.map(|clean| clean.broker_epoch));
+        let first = epochs.next()?.filter(|epoch| *epoch >= 0)?;
+        epochs.all(|epoch| epoch == Some(first)).then_some(BrokerEpoch(first))
     }
 }
 

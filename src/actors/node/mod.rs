@@ -5,12 +5,14 @@
 
 mod cleaner;
 mod directories;
+mod history;
 mod join;
 mod listen;
 mod scrape;
 
 use super::cleaner::Cleaner;
 use super::controller::Controller;
+use super::elections::{Elections, SharedBook};
 use super::link::{Link, Registered};
 use super::log_io::Job;
 use super::quorum::store::Store;
@@ -43,6 +45,8 @@ use understudy_metrics::Families;
 
 /// The level of `metadata.version` that this broker writes (4.3-IV0).
 pub const METADATA_LEVEL: i16 = 30;
+/// The level of eligible leader replicas (KIP-966) that this version supports, and that a new cluster begins with.
+const ELR_LEVEL: i16 = 1;
 
 /// Why a node cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -210,10 +214,16 @@ impl Node {
             default_partitions: config.num_partitions,
             default_replication_factor: config.default_replication_factor as i16,
             unclean_election: config.unclean_leader_election_enable,
+            min_insync_replicas: config.min_insync_replicas.max(1) as usize,
             features: features.clone(),
             rules: Arc::new(Rules::new(config.clone())),
         };
-        let controller = Controller::new(settings, image.clone(), rules::bootstrap(METADATA_LEVEL, &[])).start();
+        let book = SharedBook::default();
+        let shown = Elections::new(book.clone(), metrics.clone());
+        let begin = rules::bootstrap(METADATA_LEVEL, &[(rules::ELR_VERSION, ELR_LEVEL)], config.min_insync_replicas.max(1) as usize);
+        let balance = Duration::from_secs(config.leader_imbalance_check_interval_seconds.max(1) as u64);
+        let balance = config.auto_leader_rebalance_enable.then_some(balance);
+        let controller = Controller::new(settings, image.clone(), begin, shown, balance).start();
         let routes = Arc::new(Routes::default());
         let cleaner = cleaner::make(&shard::current(&config, &image, node), &disk);
         metrics.add_source(cleaner.clone());
@@ -260,10 +270,12 @@ impl Node {
         metrics.add_source(scrape::BrokerSource::new(broker.clone(), admission.clone(), connections.clone()));
         let http_address = http.as_ref().map(|(address, _)| address.clone()).unwrap_or_default();
         if let Some((_, listener)) = http {
-            start_http(listener, &metrics, &phase);
+            start_http(listener, &metrics, &phase, book);
         }
 
-        let epoch = join::join(&broker, &controller, listen::advertised(&config, &listeners), prepared.directory_ids()).await?;
+        let epoch =
+            join::join(&broker, &controller, listen::advertised(&config, &listeners), prepared.directory_ids(), prepared.previous_epoch())
+                .await?;
         link.tell(Registered { epoch: epoch.0 });
         directories::set_strays_aside(&disk);
         let kafka = listeners.first().map(|listener| listener.address.clone()).unwrap_or_default();
@@ -333,7 +345,13 @@ fn one_voter(config: &Config) -> Result<(), CannotStart> {
 
 /// The feature levels that this broker can run at. What is listed with a highest level of 0 exists by name only.
 fn features() -> Vec<Feature> {
-    let rows = [("metadata.version", 7, METADATA_LEVEL), ("group.version", 0, 0), ("transaction.version", 0, 0), ("kraft.version", 0, 0)];
+    let rows = [
+        ("metadata.version", 7, METADATA_LEVEL),
+        ("group.version", 0, 0),
+        ("transaction.version", 0, 0),
+        ("kraft.version", 0, 0),
+        (rules::ELR_VERSION, 0, ELR_LEVEL),
+    ];
     rows.into_iter().map(|(name, min, max)| Feature { name: name.into(), min, max }).collect()
 }
 
@@ -394,7 +412,7 @@ fn start_shards(
     (0..shards).map(start).unzip()
 }
 
-fn start_http(listener: std::net::TcpListener, metrics: &Families, phase: &Arc<AtomicU8>) {
+fn start_http(listener: std::net::TcpListener, metrics: &Families, phase: &Arc<AtomicU8>, book: SharedBook) {
     let (scraped, phase) = (metrics.clone(), phase.clone());
     let ready = move || match phase.load(Relaxed) {
         at if at == Phase::Serving as u8 => Ok(()),
@@ -406,6 +424,7 @@ fn start_http(listener: std::net::TcpListener, metrics: &Families, phase: &Arc<A
         // Singletons end the process when they die, so a process that answers here lives.
         live: Box::new(|| Ok(())),
         ready: Box::new(ready),
+        elections: Box::new(move |limit, topic| history::json(&book, limit, topic)),
     };
     match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => {

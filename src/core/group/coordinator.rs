@@ -73,6 +73,11 @@ impl Coordinator {
 
     /// Decides on a request. The answer is among the effects, now or later.
     pub fn ask(&mut self, ticket: Ticket, request: Request, now: Millis, chance: &mut dyn Chance, fx: &mut Vec<Effect>) {
+        // Who asks about groups from outside sees no member whose session is over, though the timer may come a little later. Members are
+        // not judged that way: after a standstill of the broker what they sent in time is still to be read.
+        if matches!(request, Request::Describe(_) | Request::List(_) | Request::DeleteGroups(_) | Request::DeleteOffsets(_)) {
+            self.ring(now, fx);
+        }
         let answer = match request {
             Request::Heartbeat(from) => Answer::Heartbeat(self.member(&from.group, now, fx, |group, cx| group.heartbeat(&from, cx))),
             Request::Commit(commit) => return self.commit(ticket, commit, now, fx),

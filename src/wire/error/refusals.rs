@@ -29,6 +29,13 @@ impl From<Why> for ErrorCode {
             Why::ElectionNotNeeded => ErrorCode::ElectionNotNeeded,
             Why::PreferredLeaderNotAvailable => ErrorCode::PreferredLeaderNotAvailable,
             Why::EligibleLeadersNotAvailable => ErrorCode::EligibleLeadersNotAvailable,
+            Why::LossNotAccepted => ErrorCode::PolicyViolation,
+            Why::NotController => ErrorCode::NotController,
+            Why::FencedLeaderEpoch => ErrorCode::FencedLeaderEpoch,
+            Why::IneligibleReplica => ErrorCode::IneligibleReplica,
+            Why::NewLeaderElected => ErrorCode::NewLeaderElected,
+            Why::NoReassignmentInProgress => ErrorCode::NoReassignmentInProgress,
+            Why::NotLeaderOrFollower => ErrorCode::NotLeaderOrFollower,
         }
     }
 }
@@ -78,6 +85,7 @@ impl ErrorCode {
             ErrorCode::ElectionNotNeeded => "Leader election not needed for topic partition.",
             ErrorCode::PreferredLeaderNotAvailable => "The preferred leader was not available.",
             ErrorCode::EligibleLeadersNotAvailable => "Eligible topic partition leaders are not available.",
+            ErrorCode::NoReassignmentInProgress => "No partition reassignment is in progress.",
             ErrorCode::UnknownTopicId => "This server does not host this topic ID.",
             _ => return None,
         })
