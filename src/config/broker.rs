@@ -208,26 +208,28 @@ keys! {
     log_message_timestamp_after_max_ms: i64 = "log.message.timestamp.after.max.ms", "3600000", AtLeast(0), ClusterWide, Now;
 
     // Compaction.
+    /// Whether logs are compacted at all.
+    log_cleaner_enable: bool = "log.cleaner.enable", "true", Any, ReadOnly, Now;
     /// Threads that compact logs.
-    log_cleaner_threads: i32 = "log.cleaner.threads", "1", AtLeast(0), ClusterWide, Later;
+    log_cleaner_threads: i32 = "log.cleaner.threads", "1", AtLeast(0), ClusterWide, Now;
     /// Memory for the keys of one compaction, over all threads, bytes.
-    log_cleaner_dedupe_buffer_size: i64 = "log.cleaner.dedupe.buffer.size", "134217728", Any, ClusterWide, Later;
+    log_cleaner_dedupe_buffer_size: i64 = "log.cleaner.dedupe.buffer.size", "134217728", Any, ClusterWide, Now;
     /// Read and write buffers of compaction, over all threads, bytes.
-    log_cleaner_io_buffer_size: i32 = "log.cleaner.io.buffer.size", "524288", AtLeast(0), ClusterWide, Later;
+    log_cleaner_io_buffer_size: i32 = "log.cleaner.io.buffer.size", "524288", AtLeast(0), ClusterWide, Now;
     /// How full the key table of a compaction may get, 0 to 1.
-    log_cleaner_io_buffer_load_factor: f64 = "log.cleaner.io.buffer.load.factor", "0.9", Any, ClusterWide, Later;
+    log_cleaner_io_buffer_load_factor: f64 = "log.cleaner.io.buffer.load.factor", "0.9", Any, ClusterWide, Now;
     /// Most bytes a second that compaction reads and writes.
-    log_cleaner_io_max_bytes_per_second: f64 = "log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", Any, ClusterWide, Later;
+    log_cleaner_io_max_bytes_per_second: f64 = "log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", Any, ClusterWide, Now;
     /// Pause of the compactor when nothing is to be done, ms.
-    log_cleaner_backoff_ms: i64 = "log.cleaner.backoff.ms", "15000", AtLeast(0), ClusterWide, Later;
+    log_cleaner_backoff_ms: i64 = "log.cleaner.backoff.ms", "15000", AtLeast(0), ClusterWide, Now;
     /// How long a compacted topic keeps tombstones, ms.
-    log_cleaner_delete_retention_ms: i64 = "log.cleaner.delete.retention.ms", "86400000", AtLeast(0), ClusterWide, Later;
+    log_cleaner_delete_retention_ms: i64 = "log.cleaner.delete.retention.ms", "86400000", AtLeast(0), ClusterWide, Now;
     /// Share of uncompacted log that makes a compaction worth it, 0 to 1.
-    log_cleaner_min_cleanable_ratio: f64 = "log.cleaner.min.cleanable.ratio", "0.5", Between(0, 1), ClusterWide, Later;
+    log_cleaner_min_cleanable_ratio: f64 = "log.cleaner.min.cleanable.ratio", "0.5", Between(0, 1), ClusterWide, Now;
     /// Shortest time a record stays uncompacted, ms.
-    log_cleaner_min_compaction_lag_ms: i64 = "log.cleaner.min.compaction.lag.ms", "0", AtLeast(0), ClusterWide, Later;
+    log_cleaner_min_compaction_lag_ms: i64 = "log.cleaner.min.compaction.lag.ms", "0", AtLeast(0), ClusterWide, Now;
     /// Longest time a record stays uncompacted, ms.
-    log_cleaner_max_compaction_lag_ms: i64 = "log.cleaner.max.compaction.lag.ms", "9223372036854775807", AtLeast(1), ClusterWide, Later;
+    log_cleaner_max_compaction_lag_ms: i64 = "log.cleaner.max.compaction.lag.ms", "9223372036854775807", AtLeast(1), ClusterWide, Now;
     /// With tiered storage: how long segments stay on local disk, ms; -2 as `log.retention.ms`.
     log_local_retention_ms: i64 = "log.local.retention.ms", "-2", AtLeast(-2), ClusterWide, Later;
     /// With tiered storage: bytes that stay on local disk; -2 as `log.retention.bytes`.

@@ -30,6 +30,7 @@ const LAYERS: &[Layer] = &[
             "rustix",
             "serde",
             "serde_json",
+            "siphasher",
             "snap",
             "std::fs",
             "std::io",

@@ -1,7 +1,7 @@
 //! The log directories at start: locked, formatted on first use, their owner checked, what lies in them listed.
 
 use crate::actors::log_io;
-use crate::actors::log_io::checkpoints::{LOG_STARTS, RECOVERY_POINTS, read};
+use crate::actors::log_io::checkpoints::{CLEANED, LOG_STARTS, RECOVERY_POINTS, read};
 use crate::actors::partition::replica::Found;
 use crate::actors::shard::{Dir, Disk};
 use crate::cli::{StorageError, format_directories, random_id};
@@ -152,6 +152,7 @@ type FoundPartitions = HashMap<(Arc<str>, i32), (usize, Found)>;
 fn list(dir: &Prepared, io: &log_io::Handle, found: &mut FoundPartitions) -> Result<(), LogError> {
     let recovery = read(&dir.path.join(RECOVERY_POINTS))?;
     let starts = read(&dir.path.join(LOG_STARTS))?;
+    let cleaned = read(&dir.path.join(CLEANED))?;
     let entries = std::fs::read_dir(&dir.path).map_err(|e| LogError::io("list", &dir.path, e))?;
     for entry in entries {
         let entry = entry.map_err(|e| LogError::io("list", &dir.path, e))?;
@@ -165,6 +166,7 @@ fn list(dir: &Prepared, io: &log_io::Handle, found: &mut FoundPartitions) -> Res
                     survived: dir.survived,
                     recovery_point: recovery.get(&key).copied().unwrap_or(Offset(0)),
                     log_start: starts.get(&key).copied(),
+                    cleaned_to: cleaned.get(&key).copied(),
                 };
                 found.insert(key, (dir.index, here));
             }

@@ -3,6 +3,7 @@
 //! * Thread: control, the System's own; the shards have arbiters of their own.
 //! * What ends the process: a lost metadata log, a panic of a singleton, a second signal. Partitions may die and come back.
 
+mod cleaner;
 mod directories;
 mod exporter;
 mod history;
@@ -10,6 +11,7 @@ mod join;
 mod listen;
 mod scrape;
 
+use super::cleaner::Cleaner;
 use super::controller::Controller;
 use super::elections::{Elections, SharedBook};
 use super::link::{Link, Registered};
@@ -228,12 +230,18 @@ impl Node {
         let balance = config.auto_leader_rebalance_enable.then_some(balance);
         let controller = Controller::new(settings, begin, shown, balance).start();
         let routes = Arc::new(Routes::default());
-        let (shards, arbiters) = start_shards(&config, node, &files, &metrics, &disk, &routes);
+        let cleaner = cleaner::make(&shard::current(&config, &image, node), &disk);
+        metrics.add_source(cleaner.clone());
+        let (shards, arbiters) = start_shards(&config, node, &files, &metrics, &cleaner, &disk, &routes);
         let level = snapshot::level(&image, METADATA_LEVEL);
         let published = Arc::new(ArcSwap::from_pointee(Image::empty(&prepared.cluster_id)));
         let current = Arc::new(ArcSwap::from_pointee(Current::new((*config).clone())));
         let (fixed, publish) = (config.clone(), current.clone());
-        let reconfigured = Box::new(move |image: &Image| publish.store(Arc::new(Current::new(shard::current(&fixed, image, node)))));
+        let reconfigured = Box::new(move |image: &Image| {
+            let current = shard::current(&fixed, image, node);
+            cleaner.configure(cleaner::settings(&current));
+            publish.store(Arc::new(Current::new(current)));
+        });
         let applied = if voters.len() == 1 { store.log.end() } else { image.offset() + 1 };
         let link = Link::new(node, image, published.clone(), shards.clone(), controller.clone(), reconfigured).start();
         let parts = Parts {
@@ -422,6 +430,7 @@ fn start_shards(
     node: BrokerId,
     files: &Files<Fs>,
     metrics: &Families,
+    cleaner: &Cleaner,
     disk: &Arc<Disk>,
     routes: &Arc<Routes>,
 ) -> (Vec<Addr<Shard>>, Vec<Arbiter>) {
@@ -429,8 +438,9 @@ fn start_shards(
     let start = |index| {
         let arbiter = Arbiter::new();
         let (config, files, metrics, disk, routes) = (config.clone(), files.clone(), metrics.clone(), disk.clone(), routes.clone());
+        let cleaner = cleaner.clone();
         let shard = Shard::start_in_arbiter(&arbiter.handle(), move |_| {
-            let context = ShardContext { node, files, metrics, dirty: RefCell::default(), disk_logged: Cell::new(None) };
+            let context = ShardContext { node, files, metrics, cleaner, dirty: RefCell::default(), disk_logged: Cell::new(None) };
             Shard::new(index, shards, context, disk, routes, Settings::new(node, config))
         });
         (shard, arbiter)
