@@ -14,6 +14,7 @@ use super::controller::Random;
 use super::log_io::{Handle, Job};
 use super::partition::Partition;
 use super::partition::messages::{Append, AppendRefused, Appended, Describe, Positions, Read, ReadAnswer, ReadRefused};
+use crate::core::controller::Image;
 use crate::core::group::{self, Answer, Coordinator, Effect, GroupRecord, Ticket, Why, WriteId};
 use crate::core::types::{Acks, BrokerId, Epoch, Millis, Offset, Reader, TopicPartition};
 use crate::log::validate::Origin;
@@ -22,8 +23,9 @@ use crate::rt::{DeathWatch, Gone, Reply, Tell};
 use actix::prelude::*;
 use batches::{Chunk, Unreadable};
 use counts::Counts;
-use messages::{Ask, TOPIC, TopicsDeleted, Unload};
+use messages::{Ask, Reconfigured, TOPIC, TopicsChanged, TopicsDeleted, Unload};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use understudy_metrics::Families;
 
@@ -46,6 +48,8 @@ pub struct NewGroups {
     pub node: BrokerId,
     /// How groups are run.
     pub settings: group::Settings,
+    /// The topics that there are.
+    pub topics: Arc<Image>,
     /// `offsets.load.buffer.size`: bytes read at a time.
     pub load_bytes: u32,
     /// Metric handles.
@@ -116,7 +120,7 @@ pub struct Written {
 impl Groups {
     /// A coordinator that has read nothing yet.
     pub fn new(new: NewGroups, watch: DeathWatch<GroupsOf>) -> Groups {
-        let coordinator = Box::new(Coordinator::new(new.settings));
+        let coordinator = Box::new(Coordinator::new(new.settings, new.topics));
         Groups {
             at: new.at,
             partition: new.partition,
@@ -323,6 +327,24 @@ impl Handler<TopicsDeleted> for Groups {
     type Result = ();
     fn handle(&mut self, m: TopicsDeleted, ctx: &mut Context<Self>) {
         self.act(ctx, |coordinator, now, _, effects| coordinator.topics_deleted(&m.0, now, effects));
+    }
+}
+
+impl Handler<TopicsChanged> for Groups {
+    type Result = ();
+    fn handle(&mut self, m: TopicsChanged, _: &mut Context<Self>) {
+        if let State::Active(coordinator) | State::Loading(coordinator, _) = &mut self.state {
+            coordinator.topics_changed(m.topics, &m.changed, m.some_new);
+        }
+    }
+}
+
+impl Handler<Reconfigured> for Groups {
+    type Result = ();
+    fn handle(&mut self, m: Reconfigured, _: &mut Context<Self>) {
+        if let State::Active(coordinator) | State::Loading(coordinator, _) = &mut self.state {
+            coordinator.reconfigured(m.0);
+        }
     }
 }
 
