@@ -135,6 +135,8 @@ apis! {
     describe_producers: DescribeProducersRequest,
     unregister_broker: UnregisterBrokerRequest,
     list_config_resources: ListConfigResourcesRequest,
+    consumer_group_heartbeat: ConsumerGroupHeartbeatRequest,
+    consumer_group_describe: ConsumerGroupDescribeRequest,
     describe_topic_partitions: DescribeTopicPartitionsRequest,
 }
 

@@ -79,7 +79,7 @@ mod tests {
         for (word, upgrade, downgrade) in
             [("bidirectional", true, true), ("UPGRADE", true, false), ("Downgrade", false, true), ("disabled", false, false)]
         {
-            let config = Config { group_consumer_migration_policy: word.into(), ..Config::default() };
+            let config = Config { group_consumer_migration_policy: word.into(), ..Config::defaults() };
             assert_eq!(config.migration_policy(), MigrationPolicy { upgrade, downgrade }, "{word}");
         }
     }
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn keys_that_do_not_go_together() {
         let conflicts = |change: &dyn Fn(&mut Config)| {
-            let mut config = Config::default();
+            let mut config = Config::defaults();
             change(&mut config);
             let mut found = Vec::new();
             config.group_conflicts(&mut |holds, key, _| found.extend((!holds).then_some(key)));

@@ -4,7 +4,7 @@
 use super::key::Update::{ClusterWide, PerBroker, ReadOnly};
 use super::key::{Key, Status, Update};
 use super::value::Kind::{self, Boolean, Class, Double, Int, List, Long, Password, Short, String};
-use super::value::Rule::{self, AtLeast, Between, Fraction, NonEmpty, NonNull, OneOf, OneOfAnyCase, SomeList, SomeOf};
+use super::value::Rule::{self, AtLeast, Between, Fraction, NonEmpty, NonNull, OneOf, OneOfAnyCase, SomeList};
 use super::value::Rule::{Any, List as AnyList};
 
 const DOC: &str = "Known to Apache Kafka; this broker does nothing with it yet.";

@@ -42,6 +42,9 @@ use understudy_metrics::Families;
 /// The level of `metadata.version` that this broker writes (4.3-IV0).
 pub const METADATA_LEVEL: i16 = 30;
 
+/// The level of `group.version` at which there are consumer groups (KIP-848).
+const GROUP_LEVEL: i16 = 1;
+
 /// Why a node cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum CannotStart {
@@ -211,7 +214,8 @@ impl Node {
             features: features.clone(),
             rules: Arc::new(Rules::new(config.clone())),
         };
-        let controller = Controller::new(settings, image.clone(), rules::bootstrap(METADATA_LEVEL, &[])).start();
+        let controller =
+            Controller::new(settings, image.clone(), rules::bootstrap(METADATA_LEVEL, &[("group.version", GROUP_LEVEL)])).start();
         let routes = Arc::new(Routes::default());
         let (shards, arbiters) = start_shards(&config, node, &files, &metrics, &disk, &routes);
         let level = snapshot::level(&image, METADATA_LEVEL);
@@ -325,7 +329,12 @@ fn one_voter(config: &Config) -> Result<(), CannotStart> {
 
 /// The feature levels that this broker can run at. What is listed with a highest level of 0 exists by name only.
 fn features() -> Vec<Feature> {
-    let rows = [("metadata.version", 7, METADATA_LEVEL), ("group.version", 0, 0), ("transaction.version", 0, 0), ("kraft.version", 0, 0)];
+    let rows = [
+        ("metadata.version", 7, METADATA_LEVEL),
+        ("group.version", 0, GROUP_LEVEL),
+        ("transaction.version", 0, 0),
+        ("kraft.version", 0, 0),
+    ];
     rows.into_iter().map(|(name, min, max)| Feature { name: name.into(), min, max }).collect()
 }
 

@@ -37,7 +37,9 @@ impl Group {
         }
     }
 
-    fn describe_member(&mut self, id: Arc<str>, meta: ConsumerMemberMetadata) {
+    fn describe_member(&mut self, id: Arc<str>, mut meta: ConsumerMemberMetadata) {
+        // Kafka writes an empty text for none.
+        meta.regex = meta.regex.filter(|regex| !regex.is_empty());
         let member = self.members.entry(id.clone()).or_insert_with(|| Box::new(Member::new()));
         let old = std::mem::replace(&mut member.meta, meta.clone());
         self.count_member(&old, false);

@@ -14,6 +14,8 @@ mod beat;
 mod check;
 mod classic;
 mod commits;
+#[cfg(test)]
+mod durable;
 mod leave;
 mod member;
 mod migrate;
@@ -26,7 +28,7 @@ use std::sync::Arc;
 
 use super::GroupRecord;
 use super::assign::Assignment;
-use super::records::{ConsumerGroupMetadata, ConsumerRecord, ResolvedRegex, TargetMetadata};
+use super::records::{ConsumerRecord, ResolvedRegex};
 use super::request::{Answer, Refused, State, Ticket, Why, WriteId};
 use super::timers::Alarm;
 use super::writes::{Cx, Then};
@@ -156,22 +158,6 @@ impl Group {
         } else if let Some((ticket, answer)) = answer {
             cx.answer_after(self.written, ticket, answer);
         }
-    }
-
-    /// The records that make the group as it is.
-    pub(super) fn records(&self) -> Vec<ConsumerRecord> {
-        let mut all = Vec::new();
-        let members = || self.members.iter().map(|(id, member)| (id.clone(), member));
-        all.extend(members().map(|(id, member)| ConsumerRecord::Member { member: id, value: Some(Box::new(member.meta.clone())) }));
-        all.extend(
-            self.regexes.iter().map(|(pattern, regex)| ConsumerRecord::Regex { pattern: pattern.clone(), value: Some(regex.clone()) }),
-        );
-        all.push(ConsumerRecord::Group(Some(ConsumerGroupMetadata { epoch: self.epoch, metadata_hash: self.metadata_hash })));
-        let target = self.target.iter();
-        all.extend(target.map(|(id, shall)| ConsumerRecord::TargetMember { member: id.clone(), value: Some(shall.clone()) }));
-        all.push(ConsumerRecord::Target(Some(TargetMetadata { epoch: self.target_epoch, computed: self.target_computed })));
-        all.extend(members().map(|(id, member)| ConsumerRecord::Current { member: id, value: Some(member.current.clone()) }));
-        all
     }
 
     /// The records that take it out of the log.
