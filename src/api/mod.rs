@@ -134,9 +134,9 @@ apis! {
     describe_cluster: DescribeClusterRequest,
     describe_producers: DescribeProducersRequest,
     unregister_broker: UnregisterBrokerRequest,
-    list_config_resources: ListConfigResourcesRequest,
     consumer_group_heartbeat: ConsumerGroupHeartbeatRequest,
     consumer_group_describe: ConsumerGroupDescribeRequest,
+    list_config_resources: ListConfigResourcesRequest,
     describe_topic_partitions: DescribeTopicPartitionsRequest,
 }
 

@@ -68,7 +68,7 @@ fn classic(town: &mut Town, count: usize) -> Vec<Classic> {
     }
     town.coordinator.settings.initial_rebalance_delay = 10;
     let tickets: Vec<Ticket> = members.iter().map(|member| town.ask(Request::Join(member.join()))).collect();
-    town.wait(10);
+    town.wait(30);
     sync_all(town, &mut members, tickets);
     members
 }
