@@ -295,6 +295,8 @@ pub struct PartitionConfig {
     pub log: Arc<LogConfig>,
     /// `min.insync.replicas`.
     pub min_insync_replicas: usize,
+    /// `replica.lag.time.max.ms`.
+    pub replica_lag_max_ms: i64,
     /// `flush.messages`: sync after so many records.
     pub flush_messages: i64,
     /// `flush.ms`: sync what is older.

@@ -189,7 +189,7 @@ impl Partition {
 
     fn opened(&mut self, opened: Result<Box<Replica<Fs>>, LogError>) {
         let opened = opened.and_then(|mut replica| {
-            replica.assign(self.role.clone(), self.shard.node, &self.config)?;
+            replica.assign(self.role.clone(), self.shard.node, &self.config, clock::now())?;
             Ok(replica)
         });
         self.state = match opened {

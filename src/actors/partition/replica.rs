@@ -6,7 +6,7 @@
 use super::messages::*;
 use crate::core::epochs::EpochCache;
 use crate::core::producer::{ProducerBatch, Producers, Verdict};
-use crate::core::replica::Leader;
+use crate::core::replica::{Begin, Leader, Rules, View};
 use crate::core::types::{Acks, BrokerId, Epoch, Id, Isolation, Millis, Offset, Reader, TopicId};
 use crate::log::batch::BatchHeader;
 use crate::log::dirs::{self, DirName, marked_dir_name};
@@ -129,18 +129,20 @@ impl<S: Storage> Replica<S> {
     }
 
     /// Takes over a decision of the controller. Returns whether the leadership of this replica began or ended.
-    pub fn assign(&mut self, role: Role, node: BrokerId, config: &PartitionConfig) -> Result<bool, LogError> {
+    pub fn assign(&mut self, role: Role, node: BrokerId, config: &PartitionConfig, now: Millis) -> Result<bool, LogError> {
         let leads = role.leadership.leader == node;
         let same_epoch = self.leader.as_ref().is_some_and(|leader| leader.epoch() == role.leadership.epoch);
         let changed = leads != self.leader.is_some() || leads && !same_epoch;
         if leads && !same_epoch {
             let end = self.log.end();
-            let (epoch, before) = (role.leadership.epoch, self.high_watermark());
-            self.leader = Some(Leader::new(epoch, role.isr.clone(), role.replicas.len(), config.min_insync_replicas, end, before));
+            let (epoch, high_watermark) = (role.leadership.epoch, self.high_watermark());
+            let begin = Begin { me: node, epoch, view: view(&role), rules: rules(config), log_end: end, high_watermark };
+            self.leader = Some(Leader::new(begin, now));
             self.note_epoch(epoch, end)?;
         } else if leads {
             if let Some(leader) = &mut self.leader {
-                leader.set_isr(role.isr.clone(), role.replicas.len(), config.min_insync_replicas);
+                leader.set_rules(rules(config), now);
+                leader.decided(view(&role), now);
             }
         } else {
             self.leader = None;
@@ -214,7 +216,7 @@ impl<S: Storage> Replica<S> {
             self.producers.appended(&producer_batch(&header), written.base, header.max_timestamp, now);
         }
         let end = self.log.end();
-        let flush = self.leader.as_mut().is_some_and(|leader| leader.appended(end, config.flush_messages));
+        let flush = self.leader.as_mut().is_some_and(|leader| leader.appended(end, config.flush_messages, now));
         let appended = Appended { base: written.base, log_append_time: append_time(header.max_timestamp), log_start };
         Ok(InLog { appended, end, bytes: header.size(), records: header.count, rolled: written.rolled, flush })
     }
@@ -225,10 +227,10 @@ impl<S: Storage> Replica<S> {
     }
 
     /// A target is on disk.
-    pub fn synced(&mut self, target: &SyncTarget<S>) {
+    pub fn synced(&mut self, target: &SyncTarget<S>, now: Millis) {
         self.log.mark_synced(target);
         if let Some(leader) = &mut self.leader {
-            leader.flushed(self.log.recovery_point());
+            leader.flushed(self.log.recovery_point(), now);
         }
         // What lies below the recovery point is never replayed, so older snapshots have no use; the newest two stay, one for a torn file.
         let keep = self.snapshot_at;
@@ -400,6 +402,15 @@ fn newest_snapshot<S: Storage>(log: &Log<S>, config: &PartitionConfig, now: Mill
         }
     }
     Ok((None, Producers::new()))
+}
+
+/// What the role says to a leader.
+fn view(role: &Role) -> View {
+    View { partition_epoch: role.partition_epoch, replicas: role.replicas.clone(), isr: role.isr.clone() }
+}
+
+fn rules(config: &PartitionConfig) -> Rules {
+    Rules { min_insync: config.min_insync_replicas, lag_max: config.replica_lag_max_ms }
 }
 
 fn producer_batch(header: &BatchHeader) -> ProducerBatch {

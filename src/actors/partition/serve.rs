@@ -137,7 +137,7 @@ impl Handler<Synced> for Partition {
             Err(Gone) => return,
         };
         let before = replica.high_watermark();
-        replica.synced(&target);
+        replica.synced(&target, clock::now());
         let again = replica.leader.as_ref().is_some_and(|leader| leader.awaits_flush());
         self.touched();
         if std::mem::take(&mut self.rolled) {

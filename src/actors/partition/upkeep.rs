@@ -20,7 +20,7 @@ impl Handler<Assign> for Partition {
         if let State::Open(replica) = &mut self.state {
             let before = replica.high_watermark();
             replica.log.set_config(self.config.log.clone());
-            match replica.assign(role, self.shard.node, &self.config) {
+            match replica.assign(role, self.shard.node, &self.config, clock::now()) {
                 Ok(true) => self.refuse_waiting(&AppendRefused::NotLeader(self.role.leadership)),
                 Ok(false) => self.release(before),
                 Err(e) => self.disk_failed(Arc::from(e.to_string())),

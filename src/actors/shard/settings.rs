@@ -163,6 +163,7 @@ fn resolve(config: &Config, defaults: &BTreeMap<&'static str, Value>, own: &BTre
         },
         log: Arc::new(log_config(&topic)),
         min_insync_replicas: topic.min_insync_replicas as usize,
+        replica_lag_max_ms: config.replica_lag_time_max_ms,
         flush_messages: topic.flush_messages,
         flush_ms: topic.flush_ms,
         producer_id_expiration_ms: i64::from(config.producer_id_expiration_ms),
