@@ -118,6 +118,14 @@ impl Families {
         Families { registry: registry.clone(), node }
     }
 
+    /// The text of what `fill` puts, which is of families that the registry does not show.
+    pub fn render_only(&self, now_ms: i64, fill: impl FnOnce(&mut Sink)) -> String {
+        let mut sink = Sink::new(now_ms);
+        fill(&mut sink);
+        self.node.dropped.add(sink.dropped());
+        TextEncoder::new().encode_to_string(&sink.into_families()).expect("families have names and samples")
+    }
+
     /// The text a scrape gets, as of `now_ms` (milliseconds since the Unix epoch).
     pub fn render(&self, profiles: Profiles, now_ms: i64) -> String {
         self.node.now_ms.store(now_ms, Relaxed);

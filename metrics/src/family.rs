@@ -132,6 +132,22 @@ families! {
     FencedBrokerCount = Gauge "kafka_controller_kafkacontroller_fencedbrokercount" [] "Registered brokers that are fenced.";
     UncleanLeaderElections = Counter "kafka_controller_controllerstats_uncleanleaderelections_total" [] "Leaders elected from outside the ISR: acknowledged records may be lost.";
 
+    // What kafka_exporter shows, by its names. Only in the profile of that name.
+    ExporterBrokers = Gauge "kafka_brokers" [] "Brokers that are not fenced.";
+    ExporterPartitions = Gauge "kafka_topic_partitions" ["topic"] "Partitions of the topic.";
+    ExporterCurrentOffset = Gauge "kafka_topic_partition_current_offset" ["topic" "partition"] "End of what consumers may read.";
+    ExporterOldestOffset = Gauge "kafka_topic_partition_oldest_offset" ["topic" "partition"] "First offset that can be read.";
+    ExporterLeader = Gauge "kafka_topic_partition_leader" ["topic" "partition"] "Node id of the leader, -1 if there is none.";
+    ExporterLeaderIsPreferred = Gauge "kafka_topic_partition_leader_is_preferred" ["topic" "partition"] "1 if the leader is the preferred replica.";
+    ExporterReplicas = Gauge "kafka_topic_partition_replicas" ["topic" "partition"] "Replicas of the partition.";
+    ExporterInSyncReplica = Gauge "kafka_topic_partition_in_sync_replica" ["topic" "partition"] "Replicas in sync.";
+    ExporterUnderReplicated = Gauge "kafka_topic_partition_under_replicated_partition" ["topic" "partition"] "1 if fewer replicas are in sync than there are.";
+    GroupMembers = Gauge "kafka_consumergroup_members" ["consumergroup"] "Members of the group.";
+    GroupCurrentOffset = Gauge "kafka_consumergroup_current_offset" ["consumergroup" "topic" "partition"] "What the group has committed.";
+    GroupCurrentOffsetSum = Gauge "kafka_consumergroup_current_offset_sum" ["consumergroup" "topic"] "What the group has committed, over all partitions of the topic.";
+    GroupLag = Gauge "kafka_consumergroup_lag" ["consumergroup" "topic" "partition"] "Records between what the group has committed and the end of the partition.";
+    GroupLagSum = Gauge "kafka_consumergroup_lag_sum" ["consumergroup" "topic"] "Records between what the group has committed and the ends of the topic's partitions.";
+
     // Metadata quorum.
     RaftCurrentLeader = Gauge "kafka_server_raftmetrics_current_leader" [] "Node id of the quorum's leader, -1 if unknown.";
     RaftCurrentEpoch = Gauge "kafka_server_raftmetrics_current_epoch" [] "Epoch of the metadata quorum.";

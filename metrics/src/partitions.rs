@@ -136,7 +136,8 @@ impl Partitions {
         }
     }
 
-    fn alive(&self) -> Vec<(Arc<str>, i32, Arc<PartitionGauges>)> {
+    /// All of them, with topic and partition.
+    pub fn alive(&self) -> Vec<(Arc<str>, i32, Arc<PartitionGauges>)> {
         let mut hosted = self.hosted.lock().unwrap_or_else(|broken| broken.into_inner());
         let mut alive = Vec::with_capacity(hosted.len());
         hosted.retain(|(topic, partition), weak| match weak.upgrade() {

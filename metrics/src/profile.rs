@@ -8,6 +8,8 @@ pub struct Profiles {
     pub kafka: bool,
     /// Ours: `understudy_*`, and `process_*`.
     pub native: bool,
+    /// Topics and groups by the names of kafka_exporter. Groups name themselves, so there may be any number: only if asked for.
+    pub kafka_exporter: bool,
 }
 
 /// The scrape asked for a profile that does not exist; the text says which do.
@@ -16,7 +18,11 @@ pub struct UnknownProfile(pub String);
 
 impl std::fmt::Display for UnknownProfile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "unknown metrics profile {:?}: use profile=kafka, profile=native, or both (the default)", self.0)
+        write!(
+            f,
+            "unknown metrics profile {:?}: use profile=kafka, profile=native (both are the default) or profile=kafka_exporter",
+            self.0
+        )
     }
 }
 
@@ -24,7 +30,7 @@ impl std::error::Error for UnknownProfile {}
 
 impl Default for Profiles {
     fn default() -> Profiles {
-        Profiles { kafka: true, native: true }
+        Profiles { kafka: true, native: true, kafka_exporter: false }
     }
 }
 
@@ -34,20 +40,26 @@ impl Profiles {
     /// # Errors
     /// A name that is not a profile.
     pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Profiles, UnknownProfile> {
-        let mut asked = Profiles { kafka: false, native: false };
+        let mut asked = Profiles { kafka: false, native: false, kafka_exporter: false };
         for name in names {
             match name {
                 "kafka" => asked.kafka = true,
                 "native" => asked.native = true,
+                "kafka_exporter" => asked.kafka_exporter = true,
                 other => return Err(UnknownProfile(other.chars().take(64).collect())),
             }
         }
-        if asked.kafka || asked.native { Ok(asked) } else { Ok(Profiles::default()) }
+        if asked.kafka || asked.native || asked.kafka_exporter { Ok(asked) } else { Ok(Profiles::default()) }
     }
 
     /// Whether a family of this name is part of the scrape.
     pub fn shows(self, name: &str) -> bool {
-        if name.starts_with("kafka_") { self.kafka } else { self.native }
+        let of_exporter = ["kafka_brokers", "kafka_topic_", "kafka_consumergroup_"].iter().any(|prefix| name.starts_with(prefix));
+        match () {
+            () if of_exporter => self.kafka_exporter,
+            () if name.starts_with("kafka_") => self.kafka,
+            () => self.native,
+        }
     }
 }
 
@@ -63,7 +75,11 @@ mod tests {
         for (asked, shows_kafka, shows_native) in table {
             let profiles = Profiles::parse(asked.iter().copied()).unwrap();
             assert_eq!((profiles.shows(kafka), profiles.shows(native)), (shows_kafka, shows_native), "{asked:?}");
+            assert!(!profiles.shows("kafka_consumergroup_lag"), "{asked:?}");
         }
+        let exporter = Profiles::parse(["kafka_exporter"]).unwrap();
+        assert!(exporter.shows("kafka_brokers") && exporter.shows("kafka_topic_partitions") && exporter.shows("kafka_consumergroup_lag"));
+        assert!(!exporter.shows(kafka) && !exporter.shows(native));
         assert!(Profiles::parse(["kafka", "jmx"]).unwrap_err().to_string().contains("\"jmx\""));
     }
 }

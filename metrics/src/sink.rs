@@ -5,7 +5,7 @@ use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricT
 
 use crate::family::{Family, Kind};
 
-/// Series with a topic label beyond this many in one scrape are left out and counted in `understudy_metrics_series_dropped_total`.
+/// Series with a label for a topic or a group beyond this many in one scrape are left out and counted in `understudy_metrics_series_dropped_total`.
 pub const MAX_SERIES: usize = 50_000;
 
 /// Something that has samples to show when a scrape comes. Called on the thread that serves the scrape: read atomics or published
@@ -43,7 +43,7 @@ impl Sink {
     pub fn put(&mut self, family: Family, labels: &[&str], value: f64) {
         let names = family.labels();
         assert!(labels.len() <= names.len(), "{} has only {} labels", family.name(), names.len());
-        if self.series >= MAX_SERIES && names.first() == Some(&"topic") && !labels.is_empty() {
+        if self.series >= MAX_SERIES && matches!(names.first(), Some(&("topic" | "consumergroup"))) && !labels.is_empty() {
             self.dropped += 1;
             return;
         }
@@ -62,6 +62,16 @@ impl Sink {
         }
         self.series += 1;
         self.families[family as usize].push(metric);
+    }
+
+    /// Whether there is room for another series that has a topic or a group for a label.
+    pub fn is_full(&self) -> bool {
+        self.series >= MAX_SERIES
+    }
+
+    /// Counts series that were not even gathered, because there were too many.
+    pub fn leave_out(&mut self, series: u64) {
+        self.dropped += series;
     }
 
     /// How many samples found no room so far.

@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -157,6 +158,17 @@ impl Broker {
         let status = std::fs::read_to_string(format!("/proc/{}/status", process.child.id())).expect("the process's status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its resident memory");
         line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).expect("a number") * 1024
+    }
+
+    /// CPU time that all its threads took since its last start, to ten milliseconds.
+    pub fn cpu_time(&self) -> Duration {
+        let process = self.process.as_ref().expect("a running broker");
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.child.id())).expect("the process's times");
+        // The name in brackets may hold anything; user and system time are the 12th and 13th field behind it.
+        let fields = stat.rsplit(')').next().expect("fields behind the name").split_whitespace();
+        let ticks: u64 = fields.skip(11).take(2).map(|field| field.parse::<u64>().expect("a number")).sum();
+        // USER_HZ is 100 on every Linux.
+        Duration::from_millis(ticks * 10)
     }
 
     /// Answer of its HTTP side: status and body.

@@ -5,10 +5,12 @@ use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
 use kafka_protocol::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
+use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use kafka_protocol::messages::*;
 use kafka_protocol::protocol::StrBytes;
 use understudy_protocol_tests::patience::SOON;
+use understudy_protocol_tests::records::Batch;
 use understudy_protocol_tests::{Broker, BrokerOptions, Conn, eventually};
 
 const TOPIC: &str = "read";
@@ -162,4 +164,40 @@ fn an_unknown_member_is_refused() {
     member.generation += 1;
     assert_eq!((member.heartbeat(), member.commit(1)), (22, 22));
     assert_eq!(committed(&broker), -1);
+}
+
+#[test]
+fn lag_is_shown_to_who_asks_for_it() {
+    let mut broker = broker();
+    let mut member = Member::join(coordinator(&broker));
+    let batch = Batch::of(&["a", "b", "c", "d", "e"]).encode();
+    let partition = PartitionProduceData::default().with_index(0).with_records(Some(batch));
+    let data = vec![TopicProduceData::default().with_name(topic()).with_partition_data(vec![partition])];
+    let produced = member.conn.call(9, &ProduceRequest::default().with_acks(-1).with_timeout_ms(30_000).with_topic_data(data));
+    assert_eq!(produced.responses[0].partition_responses[0].error_code, 0);
+    assert_eq!(member.commit(2), 0);
+    let show = |broker: &Broker| {
+        let (status, text) = broker.http("/metrics?profile=kafka_exporter");
+        assert_eq!(status, 200, "{text}");
+        assert!(!text.contains("understudy_"), "only what is asked for");
+        let mut lines: Vec<String> = text.lines().filter_map(|line| Some(line.strip_prefix("kafka_consumergroup_")?.to_owned())).collect();
+        lines.sort_unstable();
+        lines
+    };
+    let mut expected = [
+        "current_offset_sum{consumergroup=\"readers\",topic=\"read\"} 2",
+        "current_offset{consumergroup=\"readers\",topic=\"read\",partition=\"0\"} 2",
+        "lag_sum{consumergroup=\"readers\",topic=\"read\"} 3",
+        "lag{consumergroup=\"readers\",topic=\"read\",partition=\"0\"} 3",
+        "members{consumergroup=\"readers\"} 1",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    expected.sort_unstable();
+    assert_eq!(show(&broker), expected);
+    assert!(!broker.metrics().contains("kafka_consumergroup_"), "only if asked for");
+    // Nobody has opened the topic's log since: the scrape does.
+    broker.kill9();
+    broker.restart();
+    eventually(SOON, "the lag after a restart", || (show(&broker) == expected).then_some(()));
 }

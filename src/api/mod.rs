@@ -16,7 +16,7 @@ pub mod response;
 mod settings;
 mod terms;
 #[cfg(test)]
-mod testkit;
+pub(crate) mod testkit;
 
 pub use cx::{Broker, Call, Cx, Peer};
 pub use dispatch::{Dispatched, Refusal, Respond, Step, dispatch};

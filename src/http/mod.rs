@@ -4,5 +4,5 @@
 mod routes;
 mod server;
 
-pub use routes::{Health, HttpState};
+pub use routes::{Health, HttpState, Scrape};
 pub use server::serve;

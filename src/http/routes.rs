@@ -1,5 +1,6 @@
 //! What is answered at which path.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
@@ -12,11 +13,14 @@ use understudy_metrics::Profiles;
 /// Fine, or why not, in words for the operator.
 pub type Health = Result<(), String>;
 
-/// What the node plugs in. The closures are called on threads of their own or of the listener: they read published state and never wait
-/// for an actor.
+/// The text of a scrape, once it is there; none if it could not be made, which the log explains.
+pub type Scrape = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
+
+/// What the node plugs in. The closures are called on the listener's thread and do not keep it: they read published state, and what takes
+/// long enough to disturb a thread that serves clients, as tens of thousands of series do, happens on another one.
 pub struct HttpState {
-    /// The text of a scrape.
-    pub metrics: Box<dyn Fn(Profiles) -> String + Send + Sync>,
+    /// Begins a scrape.
+    pub metrics: Box<dyn Fn(Profiles) -> Scrape + Send + Sync>,
     /// Whether the process makes progress; an error means that restarting it would help.
     pub live: Box<dyn Fn() -> Health + Send + Sync>,
     /// Whether clients are served; an error says what is still missing.
@@ -34,17 +38,16 @@ pub(super) fn routes(state: Arc<HttpState>) -> Router {
         .with_state(state)
 }
 
-/// `profile` may be given several times. Formatting tens of thousands of series takes long enough to disturb a thread that serves clients,
-/// so it happens on another one.
+/// `profile` may be given several times.
 async fn metrics(State(state): State<Arc<HttpState>>, Query(query): Query<Vec<(String, String)>>) -> Response {
     let asked = query.iter().filter(|(key, _)| key == "profile").map(|(_, value)| value.as_str());
     let profiles = match Profiles::parse(asked) {
         Ok(profiles) => profiles,
         Err(unknown) => return (StatusCode::BAD_REQUEST, format!("{unknown}\n")).into_response(),
     };
-    match tokio::task::spawn_blocking(move || (state.metrics)(profiles)).await {
-        Ok(text) => ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], text).into_response(),
-        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be collected; the log says why\n").into_response(),
+    match (state.metrics)(profiles).await {
+        Some(text) => ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], text).into_response(),
+        None => (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be collected; the log says why\n").into_response(),
     }
 }
 

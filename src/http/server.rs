@@ -103,7 +103,7 @@ mod tests {
         let seen = serves.clone();
         let families = Families::new(&Registry::new());
         let state = HttpState {
-            metrics: Box::new(move |profiles| families.render(profiles, 0)),
+            metrics: Box::new(move |profiles| Box::pin(std::future::ready(Some(families.render(profiles, 0))))),
             live: Box::new(|| Ok(())),
             ready: Box::new(move || if seen.load(SeqCst) { Ok(()) } else { Err("recovering logs: 3 of 7 done".into()) }),
         };

@@ -1,25 +1,62 @@
 //! The records of a coordinator as batches of its partition: built to be appended, and read back when it loads.
 
 use crate::core::group::GroupRecord;
-use crate::core::types::{Epoch, Millis, Offset};
+use crate::core::types::Offset;
 use crate::log::Range;
 use crate::log::batch::{BatchError, Batches};
-use crate::log::builder::BatchBuilder;
 use crate::log::codec::{CodecError, inflate};
 use crate::log::records::{RecordError, Records};
 use crate::log::storage::{Storage, read_exact_at};
-use crate::wire::records::{BadRecord, group};
-use bytes::Bytes;
+use crate::wire::records::BadRecord;
+use crate::wire::records::group::{self, Names};
 
 /// What a batch of the partition may inflate to. Brokers write their records as they are; only other software compresses them.
 const INFLATED_MAX: usize = 256 * 1024 * 1024;
 
-/// Records that were read.
+/// What was read.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// The records, in order.
-    pub records: Vec<GroupRecord>,
+    /// How many records.
+    pub records: usize,
     /// Where to go on.
     pub next: Offset,
+}
+
+/// The records of one write as bytes.
+#[derive(Default)]
+pub struct Encoded {
+    bytes: Vec<u8>,
+    /// Where each key and each value ends; no value where the record is a tombstone.
+    ends: Vec<(usize, Option<usize>)>,
+}
+
+/// What a record takes in a batch besides key and value, at most.
+const RECORD_OVERHEAD: usize = 24;
+
+impl Encoded {
+    /// The bytes of those records.
+    pub fn of(records: &[GroupRecord]) -> Result<Encoded, BadRecord> {
+        let mut encoded = Encoded { bytes: Vec::with_capacity(128), ends: Vec::with_capacity(records.len()) };
+        for record in records {
+            let ends = group::encode_into(record, &mut encoded.bytes)?;
+            encoded.ends.push(ends);
+        }
+        Ok(encoded)
+    }
+
+    /// Bytes in a batch, at most.
+    pub fn size(&self) -> usize {
+        self.bytes.len() + self.ends.len() * RECORD_OVERHEAD
+    }
+
+    /// Key and value of each record.
+    pub fn each(&self, mut one: impl FnMut(&[u8], Option<&[u8]>)) {
+        let mut start = 0;
+        for (key, value) in &self.ends {
+            one(&self.bytes[start..*key], value.map(|value| &self.bytes[*key..value]));
+            start = value.unwrap_or(*key);
+        }
+    }
 }
 
 /// Why a partition cannot be read.
@@ -45,29 +82,19 @@ pub enum Unreadable {
     Nothing(Offset),
 }
 
-/// One batch of those records, for the partition to append.
-pub fn build(records: &[GroupRecord], now: Millis) -> Result<Bytes, BadRecord> {
-    let mut batch = BatchBuilder::new(Offset(0), Epoch::NONE, now);
-    for record in records {
-        let (key, value) = group::encode(record)?;
-        batch.push(0, Some(&key), value.as_deref());
-    }
-    Ok(batch.finish().map(Bytes::from).unwrap_or_default())
-}
-
-/// Reads the whole batches of a range that are at or after `from`.
-pub fn read<S: Storage>(range: &Range<S>, from: Offset) -> Result<Chunk, Unreadable> {
+/// Reads the whole batches of a range and hands out their records that are at or after `from`, in order.
+pub fn read<S: Storage>(range: &Range<S>, from: Offset, take: impl FnMut(GroupRecord)) -> Result<Chunk, Unreadable> {
     let mut bytes = vec![0; range.len as usize];
     read_exact_at(&*range.file, range.position, &mut bytes)?;
-    let chunk = take_apart(&bytes, from)?;
+    let chunk = take_apart(&bytes, from, take)?;
     if chunk.next <= from {
         return Err(Unreadable::Nothing(from));
     }
     Ok(chunk)
 }
 
-fn take_apart(bytes: &[u8], from: Offset) -> Result<Chunk, Unreadable> {
-    let mut chunk = Chunk { records: Vec::new(), next: from };
+fn take_apart(bytes: &[u8], from: Offset, mut take: impl FnMut(GroupRecord)) -> Result<Chunk, Unreadable> {
+    let (mut chunk, mut names) = (Chunk { records: 0, next: from }, Names::default());
     for batch in Batches::new(bytes) {
         let batch = batch?;
         chunk.next = chunk.next.max(batch.header.next_offset());
@@ -82,9 +109,12 @@ fn take_apart(bytes: &[u8], from: Offset) -> Result<Chunk, Unreadable> {
             if record.offset < from {
                 continue;
             }
-            match group::decode(record.key.unwrap_or_default(), record.value) {
-                Ok(record) => chunk.records.push(record),
-                // Of groups that this version does not have: those of the newer protocols, share groups, streams groups.
+            match group::decode_with(&mut names, record.key.unwrap_or_default(), record.value) {
+                Ok(record) => {
+                    chunk.records += 1;
+                    take(record);
+                }
+                // Of groups that this version does not have: share groups, streams groups.
                 Err(BadRecord::UnknownType(_)) => {}
                 Err(e) => tracing::warn!(offset = record.offset.0, "a record of a group cannot be read and is skipped: {e}"),
             }
@@ -97,6 +127,8 @@ fn take_apart(bytes: &[u8], from: Offset) -> Result<Chunk, Unreadable> {
 mod tests {
     use super::*;
     use crate::core::group::{CommittedOffset, GroupMetadata};
+    use crate::core::types::{Epoch, Millis};
+    use crate::log::builder::BatchBuilder;
     use std::sync::Arc;
 
     fn offset(partition: i32, offset: Option<i64>) -> GroupRecord {
@@ -125,9 +157,16 @@ mod tests {
 
     /// The batch as the log holds it at that offset.
     fn at(base: i64, records: &[GroupRecord]) -> Vec<u8> {
-        let mut bytes = build(records, Millis(5)).expect("they can be written").to_vec();
-        bytes[..8].copy_from_slice(&base.to_be_bytes());
-        bytes
+        let mut batch = BatchBuilder::new(Offset(base), Epoch::NONE, Millis(5));
+        Encoded::of(records).expect("they can be written").each(|key, value| batch.push(0, Some(key), value));
+        batch.finish().expect("there are some")
+    }
+
+    fn taken(bytes: &[u8], from: i64) -> Result<(Vec<GroupRecord>, Offset), Unreadable> {
+        let mut records = Vec::new();
+        let chunk = take_apart(bytes, Offset(from), |record| records.push(record))?;
+        assert_eq!(chunk.records, records.len());
+        Ok((records, chunk.next))
     }
 
     fn raw(base: i64, make: impl FnOnce(BatchBuilder) -> BatchBuilder, key: &[u8]) -> Vec<u8> {
@@ -140,12 +179,12 @@ mod tests {
     fn what_is_written_is_read_back() {
         let records = [offset(0, Some(9)), group(2), offset(1, None)];
         let bytes = [at(10, &records), at(13, &[group(3)])].concat();
-        let chunk = take_apart(&bytes, Offset(10)).expect("our own batches");
-        assert_eq!((chunk.records, chunk.next), ([records.to_vec(), vec![group(3)]].concat(), Offset(14)));
-        let later = take_apart(&bytes, Offset(12)).expect("our own batches");
-        assert_eq!((later.records, later.next), (vec![offset(1, None), group(3)], Offset(14)), "from the middle of a batch");
-        let cut = take_apart(&bytes[..bytes.len() - 1], Offset(10)).expect("the range ends within a batch");
-        assert_eq!((cut.records.len(), cut.next), (3, Offset(13)));
+        let whole = taken(&bytes, 10).expect("our own batches");
+        assert_eq!(whole, ([records.to_vec(), vec![group(3)]].concat(), Offset(14)));
+        let later = taken(&bytes, 12).expect("our own batches");
+        assert_eq!(later, (vec![offset(1, None), group(3)], Offset(14)), "from the middle of a batch");
+        let cut = taken(&bytes[..bytes.len() - 1], 10).expect("the range ends within a batch");
+        assert_eq!(cut, (records.to_vec(), Offset(13)));
     }
 
     #[test]
@@ -158,10 +197,9 @@ mod tests {
             raw(3, |batch| batch, &[0]),
             at(4, &[group(1)]),
         ];
-        let chunk = take_apart(&bytes.concat(), Offset(0)).expect("whole batches");
-        assert_eq!((chunk.records, chunk.next), (vec![group(1)], Offset(5)));
+        assert_eq!(taken(&bytes.concat(), 0).expect("whole batches"), (vec![group(1)], Offset(5)));
         let mut broken = at(0, &[group(1)]);
         broken[16] = 9;
-        assert!(matches!(take_apart(&broken, Offset(0)), Err(Unreadable::Batch(_))));
+        assert!(matches!(taken(&broken, 0), Err(Unreadable::Batch(_))));
     }
 }

@@ -1,6 +1,7 @@
 //! What one may say to a [`Groups`](super::Groups) actor.
 
 use crate::core::controller::Image;
+use crate::core::group::report::{GroupReport, Mark};
 use crate::core::group::request::DeletedTopic;
 use crate::core::group::{Answer, Request, Settings};
 use crate::rt::Reply;
@@ -18,6 +19,17 @@ pub struct Ask {
     pub request: Request,
     /// The answer, of the same name.
     pub reply: Reply<Answer>,
+}
+
+/// What there is to tell of the groups here, a page of it. From: whoever scrapes the metrics. Lost: answered `Gone`; these groups are
+/// missing from one scrape.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Report {
+    /// Where the page before this one ended.
+    pub after: Option<Mark>,
+    /// The page, and where to go on; empty while the coordinator does not serve.
+    pub reply: Reply<(Vec<GroupReport>, Option<Mark>)>,
 }
 
 /// Topics are no more: their offsets go. From: the shard. Lost: with the coordinator; their offsets stay until they expire.

@@ -2,28 +2,32 @@
 //! `core::group`: reads the partition into it, hands it requests and the time, and appends what it decides.
 //!
 //! * Lifecycle: created by its `Shard` with the leadership, unloaded with it; after a panic the shard makes a new one, which reads again.
-//! * Thread: the partition's shard. What the log holds is read and taken apart on a thread of the log directory.
+//! * Thread: the partition's shard. What the log holds is read and replayed on a thread of the log directory.
 //! * Asked by: handlers. Tells: its partition. A restart loses what waited: every request is answered `Gone`.
 //! * While it reads, requests are refused with COORDINATOR_LOAD_IN_PROGRESS: clients ask again.
 
 mod batches;
 mod counts;
 pub mod messages;
+mod news;
+mod outgoing;
 
 use super::controller::Random;
 use super::log_io::{Handle, Job};
 use super::partition::Partition;
 use super::partition::messages::{Append, AppendRefused, Appended, Describe, Positions, Read, ReadAnswer, ReadRefused};
 use crate::core::controller::Image;
-use crate::core::group::{self, Answer, Coordinator, Effect, GroupRecord, Ticket, Why, WriteId};
+use crate::core::group::{self, Answer, Coordinator, Effect, Ticket, Why, WriteId};
 use crate::core::types::{Acks, BrokerId, Epoch, Millis, Offset, Reader, TopicPartition};
 use crate::log::validate::Origin;
 use crate::rt::clock::{self, Moment};
 use crate::rt::{DeathWatch, Gone, Reply, Tell};
 use actix::prelude::*;
-use batches::{Chunk, Unreadable};
+use batches::{Chunk, Encoded, Unreadable};
 use counts::Counts;
-use messages::{Ask, Reconfigured, TOPIC, TopicsChanged, TopicsDeleted, Unload};
+use messages::{Ask, Report, TOPIC, TopicsDeleted, Unload};
+use news::News;
+use outgoing::{Full, Outgoing};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +35,9 @@ use understudy_metrics::Families;
 
 /// How late the gauges may be.
 const COUNT_DELAY: Duration = Duration::from_secs(1);
+
+/// Groups and offsets on a page of a report: some tens of microseconds.
+const PAGE: usize = 1_000;
 
 /// The name of a shard's child: the coordinator of the groups of that partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +75,10 @@ pub struct Groups {
     waiting: FxHashMap<Ticket, Reply<Answer>>,
     /// The next ticket.
     next: Ticket,
+    /// Writes that are told to the partition when the mailbox is empty.
+    outgoing: Outgoing,
+    /// The newest, for a coordinator that is away.
+    news: News,
     timer: Option<(Millis, SpawnHandle)>,
     counts: Counts,
     /// The groups are to be counted in a moment.
@@ -77,8 +88,8 @@ pub struct Groups {
 }
 
 enum State {
-    /// Reads its partition.
-    Loading(Box<Coordinator>, Progress),
+    /// Reads its partition. The coordinator is away while records are replayed into it, on a thread of the log directory.
+    Loading(Option<Box<Coordinator>>, Progress),
     /// Serves.
     Active(Box<Coordinator>),
     /// The partition cannot be read, or the leadership is gone.
@@ -104,22 +115,28 @@ pub struct Ranged {
     outcome: Result<Result<ReadAnswer, ReadRefused>, Gone>,
 }
 
-/// Records were read. From: a thread of the log directory. Lost: with the process.
+/// Records were read and replayed. From: a thread of the log directory. Lost: with the process.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub struct Taken(Result<Result<Chunk, Unreadable>, Gone>);
+pub struct Taken(Result<Result<(Box<Coordinator>, Chunk), Unreadable>, Gone>);
 
-/// A write is committed, or is not in the log. From: the partition. Lost: with it.
+/// The mailbox has been worked through: what was decided goes to the partition. From: itself. Lost: never, nothing lies between.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Send;
+
+/// Writes are committed, or are not in the log. From: the partition. Lost: with it.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Written {
-    write: WriteId,
+    writes: Vec<WriteId>,
     outcome: Result<Result<Appended, AppendRefused>, Gone>,
 }
 
 impl Groups {
     /// A coordinator that has read nothing yet.
     pub fn new(new: NewGroups, watch: DeathWatch<GroupsOf>) -> Groups {
+        let news = News { settings: new.settings.clone(), topics: new.topics.clone() };
         let coordinator = Box::new(Coordinator::new(new.settings, new.topics));
         Groups {
             at: new.at,
@@ -127,9 +144,11 @@ impl Groups {
             io: new.io,
             node: new.node,
             load_bytes: new.load_bytes,
-            state: State::Loading(coordinator, Progress { begun: clock::moment(), records: 0 }),
+            state: State::Loading(Some(coordinator), Progress { begun: clock::moment(), records: 0 }),
             waiting: FxHashMap::default(),
             next: Ticket(0),
+            outgoing: Outgoing::default(),
+            news,
             timer: None,
             counts: Counts::new(new.metrics),
             counting: false,
@@ -166,11 +185,20 @@ impl Groups {
             for effect in std::mem::take(&mut effects) {
                 match effect {
                     Effect::Answer(ticket, answer) => answer_ticket(&mut self.waiting, ticket, answer),
-                    Effect::Append(write, records) => {
-                        if let Err(why) = append(&self.partition, write, &records, now, ctx) {
-                            coordinator.failed(write, why, now, &mut effects);
+                    Effect::Append(write, records) => match Encoded::of(&records) {
+                        Ok(records) => {
+                            if self.outgoing.is_empty() {
+                                ctx.notify(Send);
+                            }
+                            if let Some(full) = self.outgoing.add(write, &records, now) {
+                                append(&self.partition, full, ctx);
+                            }
                         }
-                    }
+                        Err(e) => {
+                            tracing::error!("what a group's members sent cannot be stored: {e}");
+                            coordinator.failed(write, Why::UnknownServerError, now, &mut effects);
+                        }
+                    },
                 }
             }
         }
@@ -216,16 +244,12 @@ fn answer_ticket(waiting: &mut FxHashMap<Ticket, Reply<Answer>>, ticket: Ticket,
     }
 }
 
-/// Appends records as one batch; the partition's answer comes back as [`Written`].
-fn append(partition: &Addr<Partition>, write: WriteId, records: &[GroupRecord], now: Millis, ctx: &Context<Groups>) -> Result<(), Why> {
-    let batch = batches::build(records, now).map_err(|e| {
-        tracing::error!("what a group's members sent cannot be stored: {e}");
-        Why::UnknownServerError
-    })?;
+/// Appends a batch; the partition's answer comes back as [`Written`].
+fn append(partition: &Addr<Partition>, full: Full, ctx: &Context<Groups>) {
+    let Full { batch, writes } = full;
     let origin = Origin { client: false, zstd_allowed: true };
-    let reply = Reply::to(ctx.address(), move |outcome| Written { write, outcome });
+    let reply = Reply::to(ctx.address(), move |outcome| Written { writes, outcome });
     partition.tell(Append { records: batch, acks: Acks::All, origin, reply });
-    Ok(())
 }
 
 /// What a refused append means to those who wait for it.
@@ -269,12 +293,18 @@ impl Handler<Ranged> for Groups {
             Ok(Err(e)) => return self.cannot_load(e),
             Err(e) => return self.cannot_load(e),
         };
+        let State::Loading(coordinator, progress) = &mut self.state else { return };
+        let Some(mut coordinator) = coordinator.take() else { return };
         if let Some(range) = answer.range {
             let reply = Reply::to(ctx.address(), Taken);
-            return self.io.tell(Job::Run(Box::new(move || reply.send(batches::read(&range, m.from)))));
+            let replay = move || {
+                let chunk = batches::read(&range, m.from, |record| coordinator.replay(record));
+                reply.send(chunk.map(|chunk| (coordinator, chunk)));
+            };
+            return self.io.tell(Job::Run(Box::new(replay)));
         }
-        let State::Loading(coordinator, progress) = std::mem::replace(&mut self.state, State::Failed) else { return };
         tracing::debug!(partition = self.at.partition, records = progress.records, took = ?progress.begun.elapsed(), "groups are loaded");
+        self.news.tell(&mut coordinator);
         self.state = State::Active(coordinator);
         self.act(ctx, |coordinator, now, _, effects| coordinator.loaded(now, effects));
     }
@@ -283,14 +313,14 @@ impl Handler<Ranged> for Groups {
 impl Handler<Taken> for Groups {
     type Result = ();
     fn handle(&mut self, m: Taken, ctx: &mut Context<Self>) {
-        let chunk = match m.0 {
-            Ok(Ok(chunk)) => chunk,
+        let (coordinator, chunk) = match m.0 {
+            Ok(Ok(taken)) => taken,
             Ok(Err(e)) => return self.cannot_load(e),
             Err(e) => return self.cannot_load(e),
         };
-        let State::Loading(coordinator, progress) = &mut self.state else { return };
-        progress.records += chunk.records.len();
-        chunk.records.into_iter().for_each(|record| coordinator.replay(record));
+        let State::Loading(place, progress) = &mut self.state else { return };
+        *place = Some(coordinator);
+        progress.records += chunk.records;
         self.read(chunk.next, ctx);
     }
 }
@@ -299,10 +329,23 @@ impl Handler<Written> for Groups {
     type Result = ();
     fn handle(&mut self, m: Written, ctx: &mut Context<Self>) {
         let outcome = refused(m.outcome);
-        self.act(ctx, |coordinator, now, _, effects| match outcome {
-            Ok(()) => coordinator.committed(m.write, now, effects),
-            Err(why) => coordinator.failed(m.write, why, now, effects),
+        self.act(ctx, |coordinator, now, _, effects| {
+            for write in m.writes {
+                match outcome {
+                    Ok(()) => coordinator.committed(write, now, effects),
+                    Err(why) => coordinator.failed(write, why, now, effects),
+                }
+            }
         });
+    }
+}
+
+impl Handler<Send> for Groups {
+    type Result = ();
+    fn handle(&mut self, _: Send, ctx: &mut Context<Self>) {
+        if let Some(full) = self.outgoing.take() {
+            append(&self.partition, full, ctx);
+        }
     }
 }
 
@@ -323,28 +366,20 @@ impl Handler<Ask> for Groups {
     }
 }
 
+impl Handler<Report> for Groups {
+    type Result = ();
+    fn handle(&mut self, m: Report, _: &mut Context<Self>) {
+        m.reply.send(match &self.state {
+            State::Active(coordinator) => coordinator.report(m.after.as_ref(), PAGE),
+            State::Loading(..) | State::Failed => (Vec::new(), None),
+        });
+    }
+}
+
 impl Handler<TopicsDeleted> for Groups {
     type Result = ();
     fn handle(&mut self, m: TopicsDeleted, ctx: &mut Context<Self>) {
         self.act(ctx, |coordinator, now, _, effects| coordinator.topics_deleted(&m.0, now, effects));
-    }
-}
-
-impl Handler<TopicsChanged> for Groups {
-    type Result = ();
-    fn handle(&mut self, m: TopicsChanged, _: &mut Context<Self>) {
-        if let State::Active(coordinator) | State::Loading(coordinator, _) = &mut self.state {
-            coordinator.topics_changed(m.topics, &m.changed, m.some_new);
-        }
-    }
-}
-
-impl Handler<Reconfigured> for Groups {
-    type Result = ();
-    fn handle(&mut self, m: Reconfigured, _: &mut Context<Self>) {
-        if let State::Active(coordinator) | State::Loading(coordinator, _) = &mut self.state {
-            coordinator.reconfigured(m.0);
-        }
     }
 }
 

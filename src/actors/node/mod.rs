@@ -4,6 +4,7 @@
 //! * What ends the process: a lost metadata log, a panic of a singleton, a second signal. Partitions may die and come back.
 
 mod directories;
+mod exporter;
 mod join;
 mod listen;
 mod scrape;
@@ -37,7 +38,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use understudy_metrics::Families;
+use understudy_metrics::{Families, Profiles};
 
 /// The level of `metadata.version` that this broker writes (4.3-IV0).
 pub const METADATA_LEVEL: i16 = 30;
@@ -256,7 +257,7 @@ impl Node {
         metrics.add_source(scrape::BrokerSource::new(broker.clone(), admission.clone(), connections.clone()));
         let http_address = http.as_ref().map(|(address, _)| address.clone()).unwrap_or_default();
         if let Some((_, listener)) = http {
-            start_http(listener, &metrics, &phase);
+            start_http(listener, &broker, &phase);
         }
 
         let epoch = join::join(&broker, &controller, listen::advertised(&config, &listeners), prepared.directory_ids()).await?;
@@ -393,15 +394,27 @@ fn start_shards(
     (0..shards).map(start).unzip()
 }
 
-fn start_http(listener: std::net::TcpListener, metrics: &Families, phase: &Arc<AtomicU8>) {
-    let (scraped, phase) = (metrics.clone(), phase.clone());
+/// The text of a scrape, formatted on a thread of its own.
+async fn scrape(families: Families, exporter: Arc<exporter::Exporter>, profiles: Profiles) -> Option<String> {
+    let gathered = if profiles.kafka_exporter { Some(exporter.gather().await) } else { None };
+    let format = move || {
+        let now = clock::now().0;
+        let text = families.render(profiles, now);
+        text + &gathered.map(|gathered| families.render_only(now, |out| gathered.put(out))).unwrap_or_default()
+    };
+    tokio::task::spawn_blocking(format).await.ok()
+}
+
+fn start_http(listener: std::net::TcpListener, broker: &Arc<Broker>, phase: &Arc<AtomicU8>) {
+    let (exporter, phase) = (Arc::new(exporter::Exporter::new(broker.clone())), phase.clone());
+    let families = broker.metrics.clone();
     let ready = move || match phase.load(Relaxed) {
         at if at == Phase::Serving as u8 => Ok(()),
         at if at == Phase::Stopping as u8 => Err("stopping".to_owned()),
         _ => Err("starting: the metadata log is being read, or this broker is not yet registered".to_owned()),
     };
     let state = HttpState {
-        metrics: Box::new(move |profiles| scraped.render(profiles, clock::now().0)),
+        metrics: Box::new(move |profiles| Box::pin(scrape(families.clone(), exporter.clone(), profiles))),
         // Singletons end the process when they die, so a process that answers here lives.
         live: Box::new(|| Ok(())),
         ready: Box::new(ready),

@@ -15,6 +15,7 @@ mod offsets;
 mod partition;
 pub mod pattern;
 pub mod records;
+pub mod report;
 pub mod request;
 mod serve;
 mod subscription;

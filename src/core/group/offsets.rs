@@ -1,6 +1,7 @@
 //! The committed offsets of all groups: what is in the log and committed there. Which commits are allowed is the groups' business.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::request::{Commit, DeletedTopic, Fetch, NewOffset, Rows, Settings, Why};
@@ -89,6 +90,16 @@ impl Offsets {
     pub(super) fn of(&self, group: &str) -> impl Iterator<Item = (&Arc<str>, i32, &CommittedOffset)> {
         let topics = self.groups.get(group).into_iter().flatten();
         topics.flat_map(|(topic, partitions)| partitions.iter().map(move |(index, offset)| (topic, *index, offset)))
+    }
+
+    /// The offsets of a group that come after that one.
+    pub(super) fn after(&self, group: &str, last: Option<&(Arc<str>, i32)>) -> impl Iterator<Item = (&Arc<str>, i32, &CommittedOffset)> {
+        let start = last.map_or(Bound::Unbounded, |(topic, _)| Bound::Included(&**topic));
+        let topics = self.groups.get(group).into_iter().flat_map(move |topics| topics.range::<str, _>((start, Bound::Unbounded)));
+        topics.flat_map(move |(topic, partitions)| {
+            let start = last.filter(|(last, _)| last == topic).map_or(Bound::Unbounded, |(_, index)| Bound::Excluded(*index));
+            partitions.range((start, Bound::Unbounded)).map(move |(index, offset)| (topic, *index, offset))
+        })
     }
 
     /// All offsets: group, topic, partition, offset.

@@ -96,7 +96,7 @@ impl Coordinator {
                     for (topic, index, offset) in self.offsets.of(id) {
                         let key = (id.clone(), topic.clone(), index);
                         let goes =
-                            !group.reads(topic) && offsets::is_expired(offset, &start, &self.settings, now) && !in_flight.contains(&key);
+                            !group.reads(topic) && offsets::is_expired(offset, start, &self.settings, now) && !in_flight.contains(&key);
                         if goes {
                             records.push(offsets::tombstone(id, topic, index));
                         } else {

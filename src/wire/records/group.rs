@@ -31,13 +31,35 @@ const GROUP_VERSION: i16 = 3;
 /// "Not known" and "not set".
 const NONE: i64 = -1;
 
+/// Names in the record before: most records have the same again, and need no copy of their own.
+#[derive(Default)]
+pub struct Names {
+    group: Arc<str>,
+    topic: Arc<str>,
+}
+
+/// `last`, if it says that; and from now on it does.
+fn again(last: &mut Arc<str>, text: &str) -> Arc<str> {
+    if **last != *text {
+        *last = Arc::from(text);
+    }
+    last.clone()
+}
+
 /// The record with that key and value. A key of a kind that this broker does not know is [`BadRecord::UnknownType`]: readers skip it.
 pub fn decode(key: &[u8], value: Option<&[u8]>) -> Read<GroupRecord> {
+    decode_with(&mut Names::default(), key, value)
+}
+
+/// The same for one of many records.
+pub fn decode_with(names: &mut Names, key: &[u8], value: Option<&[u8]>) -> Read<GroupRecord> {
     let mut reader = Reader::new(key);
     let kind = reader.i16()?;
     let record = match kind {
         LEGACY_OFFSET | OFFSET => {
-            let (group, topic, partition) = (name(&mut reader)?, name(&mut reader)?, reader.i32()?);
+            let group = again(&mut names.group, reader.classic_str_or_null()?.ok_or(BadRecord::Length)?);
+            let topic = again(&mut names.topic, reader.classic_str_or_null()?.ok_or(BadRecord::Length)?);
+            let partition = reader.i32()?;
             GroupRecord::Offset { group, topic, partition, value: value.map(offset).transpose()? }
         }
         GROUP => GroupRecord::Group { group: name(&mut reader)?, value: value.map(group).transpose()? },
@@ -50,24 +72,47 @@ pub fn decode(key: &[u8], value: Option<&[u8]>) -> Read<GroupRecord> {
 /// Key and value of that record; no value if it is a tombstone.
 pub fn encode(record: &GroupRecord) -> Read<(Vec<u8>, Option<Vec<u8>>)> {
     let mut key = Vec::new();
-    let mut w = Writer::new(&mut key);
-    let value = match record {
-        GroupRecord::Offset { group, topic, partition, value } => {
+    let (split, end) = encode_into(record, &mut key)?;
+    let value = key.split_off(split);
+    Ok((key, end.map(|_| value)))
+}
+
+/// Appends key and value of that record to `out`: where the key ends, and where the value does; no value if it is a tombstone. An error
+/// leaves `out` with a part of it.
+pub fn encode_into(record: &GroupRecord, out: &mut Vec<u8>) -> Read<(usize, Option<usize>)> {
+    write_key(record, out)?;
+    let split = out.len();
+    let has_value = write_value(record, out)?;
+    Ok((split, has_value.then_some(out.len())))
+}
+
+fn write_key(record: &GroupRecord, out: &mut Vec<u8>) -> Read<()> {
+    let mut w = Writer::new(out);
+    match record {
+        GroupRecord::Offset { group, topic, partition, .. } => {
             w.i16(OFFSET);
             w.classic_text(group);
             w.classic_text(topic);
             w.i32(*partition);
-            value.as_ref().map(write_offset).transpose()?
         }
-        GroupRecord::Group { group, value } => {
+        GroupRecord::Group { group, .. } => {
             w.i16(GROUP);
             w.classic_text(group);
-            value.as_ref().map(write_group).transpose()?
         }
-        GroupRecord::Consumer { group, record } => consumer::encode(&mut w, group, record)?,
+        GroupRecord::Consumer { group, record } => consumer::write_key(&mut w, group, record),
+    }
+    w.done()
+}
+
+/// Whether there is one.
+fn write_value(record: &GroupRecord, out: &mut Vec<u8>) -> Read<bool> {
+    let mut w = Writer::new(out);
+    let written = match record {
+        GroupRecord::Offset { value, .. } => value.as_ref().map(|value| write_offset(&mut w, value)).is_some(),
+        GroupRecord::Group { value, .. } => value.as_ref().map(|value| write_group(&mut w, value)).is_some(),
+        GroupRecord::Consumer { record, .. } => consumer::write_value(&mut w, record),
     };
-    w.done()?;
-    Ok((key, value))
+    w.done().map(|()| written)
 }
 
 fn version(r: &mut Reader, record: &'static str) -> Read<i16> {
@@ -128,9 +173,7 @@ fn offset(value: &[u8]) -> Read<CommittedOffset> {
     Ok(offset)
 }
 
-fn write_offset(offset: &CommittedOffset) -> Read<Vec<u8>> {
-    let mut out = Vec::with_capacity(48 + offset.metadata.len());
-    let mut w = Writer::new(&mut out);
+fn write_offset(w: &mut Writer, offset: &CommittedOffset) {
     match offset.expires {
         Some(expires) => {
             w.i16(EXPIRING);
@@ -148,8 +191,6 @@ fn write_offset(offset: &CommittedOffset) -> Read<Vec<u8>> {
             w.tags(&[(0, (!offset.topic_id.is_zero()).then(|| content(|w| w.id(offset.topic_id))))]);
         }
     }
-    w.done()?;
-    Ok(out)
 }
 
 fn group(value: &[u8]) -> Read<GroupMetadata> {
@@ -203,9 +244,7 @@ fn member(r: &mut Reader, version: i16) -> Read<MemberMetadata> {
     Ok(member)
 }
 
-fn write_group(group: &GroupMetadata) -> Read<Vec<u8>> {
-    let mut out = Vec::new();
-    let mut w = Writer::new(&mut out);
+fn write_group(w: &mut Writer, group: &GroupMetadata) {
     w.i16(GROUP_VERSION);
     w.classic_text(group.protocol_type.as_deref().unwrap_or_default());
     w.i32(group.generation);
@@ -223,8 +262,6 @@ fn write_group(group: &GroupMetadata) -> Read<Vec<u8>> {
         w.classic_bytes(&member.subscription);
         w.classic_bytes(&member.assignment);
     }
-    w.done()?;
-    Ok(out)
 }
 
 #[cfg(test)]

@@ -242,7 +242,7 @@ proptest! {
         }
         let given = assign(Assignor::Range, &members, &partitions);
         check(&members, &partitions, &given);
-        for (topic, _) in &partitions {
+        for topic in partitions.keys() {
             let of: Vec<&BTreeSet<i32>> = given.values().filter_map(|assignment| assignment.get(topic)).collect();
             for range in &of {
                 prop_assert_eq!(range.last().unwrap() - range.first().unwrap() + 1, range.len() as i32);

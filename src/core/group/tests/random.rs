@@ -9,6 +9,8 @@ use super::*;
 /// What a client remembers: it believes whatever it was told last.
 #[derive(Clone, Default)]
 struct Client {
+    /// Only of a static member.
+    instance: Option<Arc<str>>,
     id: Arc<str>,
     generation: i32,
     leads: bool,
@@ -62,7 +64,17 @@ struct World {
     generation: i32,
     handed: BTreeMap<(i32, Bytes), Arc<str>>,
     leaders: BTreeMap<i32, Arc<str>>,
+    /// When members of the stable group were last told that they are in it: until a session has passed nobody may lose them.
+    told: BTreeMap<Arc<str>, i64>,
 }
+
+/// Who has that member id: a static member is itself under all of its ids, which begin with its instance id.
+fn who(member: &Arc<str>) -> Arc<str> {
+    if member.starts_with("static-") { "static".into() } else { member.clone() }
+}
+
+/// As [`join_of`] has it.
+const SESSION: i64 = 10_000;
 
 impl World {
     fn listen(&mut self) {
@@ -74,13 +86,17 @@ impl World {
             client.waits = None;
             match answer {
                 Answer::Join(Ok(joined)) => {
-                    let leader = self.leaders.entry(joined.generation).or_insert_with(|| joined.leader.clone());
-                    assert_eq!(*leader, joined.leader, "a generation has one leader");
+                    let leader = self.leaders.entry(joined.generation).or_insert_with(|| who(&joined.leader));
+                    assert_eq!(*leader, who(&joined.leader), "a generation has one leader");
                     assert!(joined.generation >= self.generation, "generations rise: {} after {}", joined.generation, self.generation);
                     self.generation = joined.generation;
                     client.leads = joined.leader == joined.member;
                     client.roster = joined.members.iter().map(|m| m.member.clone()).collect();
                     assert!(!client.leads || client.roster.contains(&joined.member));
+                    if client.id != joined.member {
+                        // A static member that came back: its old id is nobody's.
+                        self.told.remove(&client.id);
+                    }
                     (client.id, client.generation, client.assignment) = (joined.member, joined.generation, None);
                 }
                 Answer::Join(Err(refused)) if refused.why == Why::MemberIdRequired => client.id = refused.member,
@@ -88,8 +104,8 @@ impl World {
                 Answer::Sync(Ok(synced)) => {
                     if !synced.assignment.is_empty() {
                         let key = (client.generation, synced.assignment.clone());
-                        let owner = self.handed.entry(key).or_insert_with(|| client.id.clone());
-                        assert_eq!(*owner, client.id, "nothing is assigned twice in a generation");
+                        let owner = self.handed.entry(key).or_insert_with(|| who(&client.id));
+                        assert_eq!(*owner, who(&client.id), "nothing is assigned twice in a generation");
                     }
                     client.assignment = Some(synced.assignment);
                 }
@@ -101,13 +117,38 @@ impl World {
 
     /// The group was made anew: nothing of the old one binds it.
     fn forget(&mut self) {
+        self.told.clear();
         self.generation = 0;
         self.handed.clear();
         self.leaders.clear();
     }
 
     fn from(&self, i: usize) -> Membership {
-        member_of(&self.clients[i].id, self.clients[i].generation)
+        let client = &self.clients[i];
+        Membership { instance: client.instance.clone(), ..member_of(&client.id, client.generation) }
+    }
+
+    fn heartbeat(&mut self, i: usize) -> Result<(), Why> {
+        let from = self.from(i);
+        let answer = self.town.heartbeat(&from);
+        if answer.is_ok() && self.town.state() == State::Stable {
+            self.told.insert(from.member, self.town.now);
+        }
+        answer
+    }
+
+    /// Whoever was told that it is a member still is.
+    fn nobody_is_lost(&mut self) {
+        let now = self.town.now;
+        self.told.retain(|_, told| now - *told < SESSION);
+        if self.told.is_empty() {
+            return;
+        }
+        let members: Vec<Arc<str>> =
+            self.town.describe("g").into_iter().flat_map(|group| group.members).map(|member| member.member).collect();
+        for (id, told) in &self.told {
+            assert!(members.contains(id), "{id} was told at {told} that it is a member, and at {now} there are only {members:?}");
+        }
     }
 
     fn step(&mut self, op: &Op) {
@@ -117,8 +158,15 @@ impl World {
         match *op {
             // A client asks for one thing at a time.
             Op::Join(i) if self.clients[i].waits.is_none() => {
-                let request = join(&self.clients[i].id, "client");
-                self.clients[i].waits = Some(self.town.ask(request));
+                let client = &self.clients[i];
+                let join = Join { instance: client.instance.clone(), ..join_of(&client.id, "client") };
+                if client.instance.is_some() && client.id.is_empty() {
+                    // It takes over from whoever had its instance id.
+                    let described = self.town.describe("g");
+                    let same = described.into_iter().flat_map(|group| group.members).filter(|member| member.instance == join.instance);
+                    same.for_each(|member| _ = self.told.remove(&member.member));
+                }
+                self.clients[i].waits = Some(self.town.ask(Request::Join(join)));
             }
             Op::Sync(i) if self.clients[i].waits.is_none() => {
                 let client = &self.clients[i];
@@ -126,11 +174,10 @@ impl World {
                 let request = sync(&self.from(i), if client.leads { &all } else { &[] });
                 self.clients[i].waits = Some(self.town.ask(request));
             }
-            Op::Heartbeat(i) => {
-                let _ = self.town.heartbeat(&self.from(i));
-            }
+            Op::Heartbeat(i) => _ = self.heartbeat(i),
             Op::Leave(i) => {
                 let members = vec![Leaver { member: self.clients[i].id.clone(), instance: None, reason: None }];
+                self.told.remove(&self.clients[i].id);
                 self.town.ask(Request::Leave(Leave { group: "g".into(), members }));
                 self.clients[i].id = "".into();
             }
@@ -187,10 +234,13 @@ fn fold(log: &[GroupRecord]) -> BTreeMap<(String, i32), i64> {
 }
 
 fn run(ops: &[Op]) -> World {
-    let clients = vec![Client { generation: -1, ..Client::default() }; CLIENTS];
-    let mut world = World { town: Town::new(), clients, commits: 0, generation: 0, handed: BTreeMap::new(), leaders: BTreeMap::new() };
+    let mut clients = vec![Client { generation: -1, ..Client::default() }; CLIENTS];
+    clients[0].instance = Some("static".into());
+    let (handed, leaders, told) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut world = World { town: Town::new(), clients, commits: 0, generation: 0, handed, leaders, told };
     for op in ops {
         world.step(op);
+        world.nobody_is_lost();
         let offsets: BTreeMap<_, _> = world.town.offsets("g").into_iter().map(|(topic, index, offset)| ((topic, index), offset)).collect();
         assert_eq!(offsets, fold(&world.town.log), "offsets are what is committed, after {op:?}");
     }
@@ -226,7 +276,7 @@ proptest! {
         world.town.release();
         for _ in 0..20 {
             for i in 0..CLIENTS {
-                if world.clients[i].waits.is_none() && world.town.heartbeat(&world.from(i)).is_err() {
+                if world.clients[i].waits.is_none() && world.heartbeat(i).is_err() {
                     world.step(&Op::Join(i));
                 } else if world.clients[i].assignment.is_none() {
                     world.step(&Op::Sync(i));

@@ -218,3 +218,47 @@ fn offsets_go_with_their_topic() {
     town.release();
     assert_eq!((topics(&mut town), town.again().offsets("g").len()), (vec!["u".into()], 1));
 }
+
+#[test]
+fn a_report_tells_all_groups_in_pages_of_any_size() {
+    let mut town = Town::new();
+    let mut expected = Vec::new();
+    for (group, count) in [("a", 0), ("b", 7), ("c", 1), ("d", 3)] {
+        if count == 0 {
+            town.ask(Request::Join(Join { group: group.into(), member_id_required: false, ..join_of("", "client") }));
+        }
+        for at in 0..count {
+            let partition = at % 4;
+            let mut request = commit(&nobody(group), partition, i64::from(at));
+            let Request::Commit(commit) = &mut request else { unreachable!() };
+            commit.topics[0].topic = format!("t{}", at / 4).into();
+            town.ask(request);
+            expected.push((group.to_owned(), format!("t{}", at / 4), partition, i64::from(at)));
+        }
+    }
+    for most in 1..=14 {
+        let (mut after, mut told, mut groups) = (None, Vec::new(), Vec::new());
+        for page in 0.. {
+            assert!(page < 30, "pages come to an end");
+            let (reports, next) = town.coordinator.report(after.as_ref(), most);
+            assert!(
+                reports.iter().map(|report| 1 + report.offsets.len()).sum::<usize>() <= 2 * most,
+                "a page is about as large as asked for"
+            );
+            for report in reports {
+                if !report.continued {
+                    groups.push((report.group.to_string(), report.members));
+                }
+                told.extend(
+                    report.offsets.iter().map(|(topic, _, index, offset)| (report.group.to_string(), topic.to_string(), *index, offset.0)),
+                );
+            }
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(told, expected, "pages of {most}");
+        assert_eq!(groups, [("a", 1), ("b", 0), ("c", 0), ("d", 0)].map(|(group, members)| (group.to_owned(), members)));
+    }
+}

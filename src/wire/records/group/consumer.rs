@@ -54,8 +54,8 @@ pub(super) fn decode(kind: i16, key: &mut Reader, value: Option<&[u8]>) -> Read<
     Ok(GroupRecord::Consumer { group, record })
 }
 
-/// Writes the key of that record and returns its value.
-pub(super) fn encode(key: &mut Writer, group: &str, record: &ConsumerRecord) -> Read<Option<Vec<u8>>> {
+/// Writes the key of that record.
+pub(super) fn write_key(w: &mut Writer, group: &str, record: &ConsumerRecord) {
     let (kind, second) = match record {
         ConsumerRecord::Group(_) => (GROUP, None),
         ConsumerRecord::LegacyTopics { .. } => (LEGACY_TOPICS, None),
@@ -65,20 +65,24 @@ pub(super) fn encode(key: &mut Writer, group: &str, record: &ConsumerRecord) -> 
         ConsumerRecord::Current { member, .. } => (CURRENT, Some(member)),
         ConsumerRecord::Regex { pattern, .. } => (REGEX, Some(pattern)),
     };
-    key.i16(kind);
-    key.classic_text(group);
+    w.i16(kind);
+    w.classic_text(group);
     if let Some(second) = second {
-        key.classic_text(second);
+        w.classic_text(second);
     }
+}
+
+/// Writes the value of that record, if it has one. Whether it has.
+pub(super) fn write_value(w: &mut Writer, record: &ConsumerRecord) -> bool {
     match record {
-        ConsumerRecord::Group(value) => write(value.as_ref(), write_metadata),
+        ConsumerRecord::Group(value) => write(w, value.as_ref(), write_metadata),
         // What it said is not kept, as nobody asks: one that is written again names no topics.
-        ConsumerRecord::LegacyTopics { present } => write(present.then_some(&()), write_no_topics),
-        ConsumerRecord::Member { value, .. } => write(value.as_deref(), write_member),
-        ConsumerRecord::Target(value) => write(value.as_ref(), write_target),
-        ConsumerRecord::TargetMember { value, .. } => write(value.as_ref(), write_target_member),
-        ConsumerRecord::Current { value, .. } => write(value.as_ref(), write_current),
-        ConsumerRecord::Regex { value, .. } => write(value.as_ref(), write_regex),
+        ConsumerRecord::LegacyTopics { present } => write(w, present.then_some(&()), write_no_topics),
+        ConsumerRecord::Member { value, .. } => write(w, value.as_deref(), write_member),
+        ConsumerRecord::Target(value) => write(w, value.as_ref(), write_target),
+        ConsumerRecord::TargetMember { value, .. } => write(w, value.as_ref(), write_target_member),
+        ConsumerRecord::Current { value, .. } => write(w, value.as_ref(), write_current),
+        ConsumerRecord::Regex { value, .. } => write(w, value.as_ref(), write_regex),
     }
 }
 
@@ -95,15 +99,13 @@ fn read<T>(value: Option<&[u8]>, record: &'static str, fields: impl FnOnce(&mut 
     Ok(Some(value))
 }
 
-/// A value: its version, then what `fields` writes.
-fn write<T: ?Sized>(value: Option<&T>, fields: impl FnOnce(&mut Writer, &T)) -> Read<Option<Vec<u8>>> {
-    let Some(value) = value else { return Ok(None) };
-    let mut out = Vec::new();
-    let mut w = Writer::new(&mut out);
-    w.i16(VERSION);
-    fields(&mut w, value);
-    w.done()?;
-    Ok(Some(out))
+/// A value: its version, then what `fields` writes. Whether there is one.
+fn write<T>(w: &mut Writer, value: Option<&T>, fields: impl FnOnce(&mut Writer, &T)) -> bool {
+    if let Some(value) = value {
+        w.i16(VERSION);
+        fields(w, value);
+    }
+    value.is_some()
 }
 
 fn names(r: &mut Reader) -> Read<BTreeSet<Arc<str>>> {
@@ -133,7 +135,9 @@ fn write_metadata(w: &mut Writer, metadata: &ConsumerGroupMetadata) {
 
 fn legacy_topics(r: &mut Reader) -> Read<()> {
     r.list(|r| {
-        (r.id()?, r.str_or_null()?, r.i32()?);
+        r.id()?;
+        r.str_or_null()?;
+        r.i32()?;
         r.list(|r| {
             r.i32()?;
             r.list(|r| r.str_or_null().map(|_| ()))?;
