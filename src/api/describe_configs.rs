@@ -71,7 +71,8 @@ fn entries(
         Some(ResourceType::BrokerLogger) if id(name)? == node => Ok(Some(Vec::new())),
         Some(ResourceType::BrokerLogger) => Err(invalid(format!("Unexpected broker id, expected {node} but received {name}"))),
         Some(ResourceType::ClientMetrics) => Err(invalid("Unsupported resource type: CLIENT_METRICS")),
-        Some(ResourceType::Group) => Err(invalid("Unsupported resource type: GROUP")),
+        Some(ResourceType::Group) if name.is_empty() => Err(invalid("Group name must not be empty")),
+        Some(ResourceType::Group) => Ok(Some(describer.group(&settings::of(image, ResourceType::Group, name)))),
         None => Err(invalid("Unsupported resource type: UNKNOWN")),
     }
 }

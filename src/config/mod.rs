@@ -10,6 +10,7 @@ mod describe;
 mod dynamic;
 mod endpoints;
 pub mod file;
+mod group_keys;
 mod groups;
 pub mod key;
 mod known;

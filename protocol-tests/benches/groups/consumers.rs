@@ -38,6 +38,10 @@ impl Topics for Ten {
         Vec::new()
     }
 
+    fn group_setting(&self, _: &str, _: &str) -> Option<i32> {
+        None
+    }
+
     fn names(&self) -> Box<dyn Iterator<Item = &Arc<str>> + '_> {
         Box::new(self.0.iter())
     }

@@ -37,7 +37,7 @@ pub struct Report {
 #[rtype(result = "()")]
 pub struct TopicsDeleted(pub Arc<[DeletedTopic]>);
 
-/// Topics came, went or grew. From: the shard. Lost: with the coordinator; the next one begins with the newest.
+/// Topics came, went or grew, or settings of groups changed. From: the shard. Lost: with the coordinator; the next one begins with the newest.
 #[derive(Message, Clone)]
 #[rtype(result = "()")]
 pub struct TopicsChanged {

@@ -95,7 +95,8 @@ impl Shard {
         let grown: BTreeSet<TopicId> = delta.partitions.iter().filter(moved).map(|at| at.topic).collect();
         let living = delta.topics_created.union(&grown).filter_map(name);
         let changed: Arc<[Arc<str>]> = living.chain(delta.topics_deleted.values().map(|topic| topic.name.clone())).collect();
-        if !changed.is_empty() {
+        let of_groups = delta.configs.iter().any(|resource| resource.kind == ResourceType::Group);
+        if !changed.is_empty() || of_groups {
             let some_new = !delta.topics_created.is_empty();
             let message = TopicsChanged { topics: self.image.clone(), changed, some_new };
             self.coordinators.groups.values().for_each(|running| running.groups.tell(message.clone()));

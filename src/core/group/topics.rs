@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use twox_hash::XxHash3_64;
 
-use crate::core::controller::Image;
+use crate::core::controller::{Image, ResourceType};
 use crate::core::types::TopicId;
 
 /// A view of the cluster's topics.
@@ -20,6 +20,8 @@ pub trait Topics: std::fmt::Debug + Send + Sync {
     fn partitions(&self, id: TopicId) -> i32;
     /// The racks of a partition's replicas, where they are known.
     fn racks(&self, id: TopicId, partition: i32) -> Vec<&str>;
+    /// What is set for that group by that key, if anything is: milliseconds.
+    fn group_setting(&self, group: &str, key: &str) -> Option<i32>;
     /// All names, in order.
     fn names(&self) -> Box<dyn Iterator<Item = &Arc<str>> + '_>;
 }
@@ -45,6 +47,10 @@ impl Topics for Image {
         let partition = self.topic(id).and_then(|topic| topic.partition(partition));
         let replicas = partition.into_iter().flat_map(|partition| &partition.replicas);
         replicas.filter_map(|replica| self.broker(*replica)?.rack.as_deref()).collect()
+    }
+
+    fn group_setting(&self, group: &str, key: &str) -> Option<i32> {
+        self.configs(ResourceType::Group, group)?.get(key)?.parse().ok()
     }
 
     fn names(&self) -> Box<dyn Iterator<Item = &Arc<str>> + '_> {

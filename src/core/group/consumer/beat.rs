@@ -114,7 +114,7 @@ impl Group {
         let answer = Beat {
             member: id,
             epoch: current.epoch,
-            interval: cx.settings.consumer.heartbeat_interval,
+            interval: cx.own_or(&self.id, "consumer.heartbeat.interval.ms", cx.settings.consumer.heartbeat_interval),
             assignment: tell.then(|| without_epochs(&current.assigned)),
         };
         self.flush(Some((ticket, Answer::Beat(Ok(answer)))), cx);

@@ -187,7 +187,8 @@ impl Group {
     /// That member has been heard of.
     fn heard(&mut self, id: &Arc<str>, cx: &mut Cx<'_>) {
         if let Some(member) = self.members.get_mut(id) {
-            let millis = member.meta.classic.as_ref().map_or(cx.settings.consumer.session_timeout, |classic| classic.session_timeout);
+            let own = || cx.own_or(&self.id, "consumer.session.timeout.ms", cx.settings.consumer.session_timeout);
+            let millis = member.meta.classic.as_ref().map_or_else(own, |classic| classic.session_timeout);
             let due = cx.after(millis);
             cx.timers.set(&mut member.session, due, || Alarm::Session(self.id.clone(), id.clone()));
         }
@@ -208,6 +209,13 @@ impl Group {
             cx.timers.cancel(&mut member.progress, || Alarm::Progress(group.clone(), id.clone()));
             cx.timers.cancel(&mut member.sync, || Alarm::MemberSync(group.clone(), id.clone()));
         }
+    }
+}
+
+impl Cx<'_> {
+    /// What is set for that group, or else for all.
+    fn own_or(&self, group: &str, key: &str, for_all: i32) -> i32 {
+        self.world.topics.group_setting(group, key).unwrap_or(for_all)
     }
 }
 

@@ -63,8 +63,8 @@ impl Group {
 
     /// Makes a new target assignment if the group's epoch asks for one, and the last is not too young.
     pub(super) fn refresh_target(&mut self, cx: &mut Cx<'_>) {
-        let young =
-            self.target_computed.is_some_and(|computed| cx.now.since(computed) < i64::from(cx.settings.consumer.assignment_interval));
+        let interval = cx.own_or(&self.id, "consumer.assignment.interval.ms", cx.settings.consumer.assignment_interval);
+        let young = self.target_computed.is_some_and(|computed| cx.now.since(computed) < i64::from(interval));
         if self.target_epoch >= self.epoch || young {
             return;
         }

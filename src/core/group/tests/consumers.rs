@@ -353,3 +353,23 @@ fn groups_without_members_expire_with_their_offsets() {
     assert_eq!((town.listed(), town.offsets("g")), (None, vec![]));
     assert_eq!(town.again().listed(), None);
 }
+
+#[test]
+fn a_group_may_have_settings_of_its_own() {
+    let mut town = Town::of_consumers(&[("t", 1)]);
+    let mut a = Consumer::new("a", &["t"]);
+    for (key, value) in
+        [("consumer.session.timeout.ms", 50_000), ("consumer.heartbeat.interval.ms", 7_000), ("consumer.assignment.interval.ms", 9_000)]
+    {
+        town.topics.settings.insert(("g".into(), key.into()), value);
+    }
+    town.set_topics(&[]);
+    a.beat.owned = Some(vec![]);
+    let answer = town.beat(a.beat.clone()).expect("it joins");
+    assert_eq!((answer.epoch, answer.interval), (2, 7_000));
+    assert_eq!(Consumer::new("b", &["t"]).beat(&mut town), Ok(2), "the target is too young");
+    town.wait(49_999);
+    assert_eq!(town.consumers().expect("it is there").members.len(), 2);
+    town.wait(1);
+    assert_eq!(town.listed(), Some((Kind::Consumer, State::Empty)));
+}

@@ -148,10 +148,11 @@ fn a_consumer_group_becomes_a_classic_group_when_the_last_consumer_leaves() {
         }
         assert_eq!(old.iter().map(|member| member.owned.len()).sum::<usize>() + new.count(), 4);
         if silent {
-            for _ in 0..5 {
+            for _ in 0..4 {
                 town.wait(9_000);
                 old.iter_mut().for_each(|member| member.beat(&mut town));
             }
+            town.wait(9_000);
         } else {
             new.leave(&mut town, -1).expect("it leaves");
         }

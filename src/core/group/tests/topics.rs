@@ -13,6 +13,8 @@ pub(in crate::core::group) struct Map {
     version: i64,
     topics: BTreeMap<Arc<str>, (TopicId, i32)>,
     names: BTreeMap<TopicId, Arc<str>>,
+    /// By group and key.
+    pub(super) settings: BTreeMap<(String, String), i32>,
 }
 
 impl Map {
@@ -50,6 +52,10 @@ impl Topics for Map {
 
     fn racks(&self, _: TopicId, partition: i32) -> Vec<&str> {
         if partition == 0 { vec!["b", "a"] } else { vec![] }
+    }
+
+    fn group_setting(&self, group: &str, key: &str) -> Option<i32> {
+        self.settings.get(&(group.into(), key.into())).copied()
     }
 
     fn names(&self) -> Box<dyn Iterator<Item = &Arc<str>> + '_> {
