@@ -155,7 +155,8 @@ mod tests {
             (8, "", 42, "Broker id must not be empty"),
             (8, "2", 42, "Unexpected broker id, expected 1 but received 2"),
             (16, "m", 42, "Unsupported resource type: CLIENT_METRICS"),
-            (32, "g", 42, "Unsupported resource type: GROUP"),
+            (32, "g", 0, ""),
+            (32, "", 42, "Group name must not be empty"),
             (3, "g", 42, "This most likely occurs"),
         ] {
             let answer = answer(&call(SPEC, 4), &request(vec![resource(kind, name)]));
