@@ -128,6 +128,7 @@ families! {
     NumGroupsPreparingRebalance = Gauge "kafka_coordinator_group_groupmetadatamanager_numgroupspreparingrebalance" [] "Groups coordinated here whose members are to join again.";
     NumGroupsCompletingRebalance = Gauge "kafka_coordinator_group_groupmetadatamanager_numgroupscompletingrebalance" [] "Groups coordinated here that wait for their leader's assignment.";
     NumGroupsStable = Gauge "kafka_coordinator_group_groupmetadatamanager_numgroupsstable" [] "Groups coordinated here in which every member has its assignment.";
+    ConsumerGroups = Gauge "kafka_server_group_coordinator_metrics_consumer_group_count" ["state"] "Groups of the consumer protocol (KIP-848) coordinated here, by state.";
     NumGroupsEmpty = Gauge "kafka_coordinator_group_groupmetadatamanager_numgroupsempty" [] "Groups coordinated here without members.";
 
     // Controller. The cluster's counts are shown by the active controller only, so that sums and averages over nodes are right.

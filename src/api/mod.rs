@@ -170,6 +170,8 @@ apis! {
     describe_cluster: DescribeClusterRequest,
     describe_producers: DescribeProducersRequest,
     unregister_broker: UnregisterBrokerRequest,
+    consumer_group_heartbeat: ConsumerGroupHeartbeatRequest,
+    consumer_group_describe: ConsumerGroupDescribeRequest,
     list_config_resources: ListConfigResourcesRequest,
     describe_topic_partitions: DescribeTopicPartitionsRequest,
 }

@@ -7,7 +7,7 @@ use super::file::Given;
 use super::key::Status::{Later, Now};
 use super::key::Update::{ClusterWide, PerBroker, ReadOnly};
 use super::key::{CleanupPolicy, CompressionType, Key, LogFormat, RecordValidation, TimestampType, Typed, default_text};
-use super::value::Rule::{Addresses, Any, AtLeast, Between, GzipLevel, ListOf, OneOf, SomeList, SomeOf};
+use super::value::Rule::{Addresses, Any, AtLeast, Between, GzipLevel, ListOf, OneOf, OneOfAnyCase, SomeList, SomeOf};
 use super::value::Value;
 use std::collections::BTreeMap;
 
@@ -332,6 +332,32 @@ keys! {
     group_initial_rebalance_delay_ms: i32 = "group.initial.rebalance.delay.ms", "3000", Any, ReadOnly, Now;
     /// Most members of a classic group.
     group_max_size: i32 = "group.max.size", "2147483647", AtLeast(1), ReadOnly, Now;
+    /// The protocols that groups may follow: `classic` always, `consumer` if it is named.
+    group_coordinator_rebalance_protocols: Vec<String> = "group.coordinator.rebalance.protocols", "classic,consumer,streams", SomeOf(&["consumer", "classic", "share", "streams"]), ReadOnly, Now;
+    /// How long a member of a consumer group may be silent, ms.
+    group_consumer_session_timeout_ms: i32 = "group.consumer.session.timeout.ms", "45000", AtLeast(1), ReadOnly, Now;
+    /// The shortest session that a consumer group may have, ms.
+    group_consumer_min_session_timeout_ms: i32 = "group.consumer.min.session.timeout.ms", "45000", AtLeast(1), ReadOnly, Now;
+    /// The longest session that a consumer group may have, ms.
+    group_consumer_max_session_timeout_ms: i32 = "group.consumer.max.session.timeout.ms", "60000", AtLeast(1), ReadOnly, Now;
+    /// How often members of a consumer group are to be heard of, ms.
+    group_consumer_heartbeat_interval_ms: i32 = "group.consumer.heartbeat.interval.ms", "5000", AtLeast(1), ReadOnly, Now;
+    /// The shortest such interval that a consumer group may have, ms.
+    group_consumer_min_heartbeat_interval_ms: i32 = "group.consumer.min.heartbeat.interval.ms", "5000", AtLeast(1), ReadOnly, Now;
+    /// The longest such interval that a consumer group may have, ms.
+    group_consumer_max_heartbeat_interval_ms: i32 = "group.consumer.max.heartbeat.interval.ms", "15000", AtLeast(1), ReadOnly, Now;
+    /// Most members of a consumer group.
+    group_consumer_max_size: i32 = "group.consumer.max.size", "2147483647", AtLeast(1), ReadOnly, Now;
+    /// The assignors that members of consumer groups may name: `uniform`, `range`. The first is the default.
+    group_consumer_assignors: Vec<String> = "group.consumer.assignors", "uniform,range", SomeList, ReadOnly, Now;
+    /// Whether groups with members may go from the classic protocol to the consumer protocol and back.
+    group_consumer_migration_policy: String = "group.consumer.migration.policy", "bidirectional", OneOfAnyCase(&["DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"]), ReadOnly, Now;
+    /// The least time between two assignments of a consumer group, ms.
+    group_consumer_assignment_interval_ms: i32 = "group.consumer.assignment.interval.ms", "1000", AtLeast(0), ClusterWide, Now;
+    /// The shortest such time that a consumer group may have, ms.
+    group_consumer_min_assignment_interval_ms: i32 = "group.consumer.min.assignment.interval.ms", "0", AtLeast(0), ReadOnly, Now;
+    /// The longest such time that a consumer group may have, ms.
+    group_consumer_max_assignment_interval_ms: i32 = "group.consumer.max.assignment.interval.ms", "15000", AtLeast(0), ReadOnly, Now;
 
     // Transactions and producers.
     /// Partitions of `__transaction_state`; not to be changed once it exists.

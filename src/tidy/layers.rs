@@ -14,7 +14,7 @@ const WATCHED_STD: &[&str] = &["env", "fs", "io", "net", "os", "process", "threa
 /// The node, `main.rs` and `lib.rs` put everything together and may name all of it.
 const LAYERS: &[Layer] = &[
     // The rules: values in, values out.
-    Layer { folder: "core", may: &["bytes", "crc32c", "hashbrown", "imbl", "regex", "rustc_hash", "slab", "thiserror"] },
+    Layer { folder: "core", may: &["bytes", "crc32c", "hashbrown", "imbl", "regex", "rustc_hash", "slab", "thiserror", "twox_hash"] },
     Layer {
         folder: "log",
         may: &[

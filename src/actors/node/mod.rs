@@ -50,6 +50,9 @@ pub const METADATA_LEVEL: i16 = 30;
 /// The level of eligible leader replicas (KIP-966) that this version supports, and that a new cluster begins with.
 const ELR_LEVEL: i16 = 1;
 
+/// The level of `group.version` at which there are consumer groups (KIP-848).
+const GROUP_LEVEL: i16 = 1;
+
 /// Why a node cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum CannotStart {
@@ -225,7 +228,11 @@ impl Node {
         };
         let book = SharedBook::default();
         let shown = Elections::new(book.clone(), metrics.clone());
-        let begin = rules::bootstrap(METADATA_LEVEL, &[(rules::ELR_VERSION, ELR_LEVEL)], config.min_insync_replicas.max(1) as usize);
+        let begin = rules::bootstrap(
+            METADATA_LEVEL,
+            &[(rules::ELR_VERSION, ELR_LEVEL), ("group.version", GROUP_LEVEL)],
+            config.min_insync_replicas.max(1) as usize,
+        );
         let balance = Duration::from_secs(config.leader_imbalance_check_interval_seconds.max(1) as u64);
         let balance = config.auto_leader_rebalance_enable.then_some(balance);
         let controller = Controller::new(settings, begin, shown, balance).start();
@@ -356,7 +363,7 @@ async fn finish(dir: &super::shard::Dir, epoch: Option<i64>) -> Result<(), LogEr
 fn features() -> Vec<Feature> {
     let rows = [
         ("metadata.version", 7, METADATA_LEVEL),
-        ("group.version", 0, 0),
+        ("group.version", 0, GROUP_LEVEL),
         ("transaction.version", 0, 0),
         ("kraft.version", 0, 0),
         (rules::ELR_VERSION, 0, ELR_LEVEL),

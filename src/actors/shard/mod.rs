@@ -326,8 +326,9 @@ impl Actor for Shard {
 impl Handler<Apply> for Shard {
     type Result = ();
     fn handle(&mut self, m: Apply, ctx: &mut Context<Self>) {
-        self.image = m.image;
+        let old = std::mem::replace(&mut self.image, m.image);
         if !self.closing {
+            self.tell_topics(&old, &m.delta);
             self.apply(&m.delta, ctx);
         }
         m.reply.send(());
