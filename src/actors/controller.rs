@@ -3,14 +3,17 @@
 //! * Lifecycle: one per controller node; active between `Lead` and the process's end. A panic ends the process: its state is its log.
 //! * Thread: control. Asked by: `Link`. Tells: `Quorum` (records to append).
 //! * Decisions build on records that are appended and not yet committed; answers wait until the records are applied on this broker.
+//! * Brokers whose sessions are over (`actors/sessions.rs`) are fenced, several in one batch.
 
 use super::elections::{Before, Elections};
 use super::quorum::{AppendRecords, Quorum};
+use super::sessions::{Due, Watch, Watching};
 use crate::core::chance::Chance;
+use crate::core::controller::records::BrokerEpoch;
 use crate::core::controller::request::{Answer, Request};
-use crate::core::controller::{self as rules, Image, Record, Settings};
+use crate::core::controller::{self as rules, Delta, Image, Record, Settings};
 use crate::core::election::{Claims, Election};
-use crate::core::types::{Epoch, Millis, Offset};
+use crate::core::types::{BrokerId, Epoch, Millis, Offset};
 use crate::rt::{Essential, Reply, Tell, clock};
 use actix::prelude::*;
 use std::collections::VecDeque;
@@ -29,12 +32,16 @@ pub struct Controller {
     elections: Elections,
     /// How often leaderships go back to preferred replicas; never if it is none.
     balance_every: Option<Duration>,
+    watching: Watching,
+    /// The timer of the sessions, and for when it is set.
+    timer: Option<(Millis, SpawnHandle)>,
     _essential: Essential,
 }
 
 struct Active {
     quorum: Addr<Quorum>,
     rules: rules::Controller,
+    watch: Watch,
     epoch: Epoch,
     /// The offset that the next record gets.
     next: Offset,
@@ -90,6 +97,26 @@ pub struct Lead {
 #[rtype(result = "()")]
 pub struct Renounce;
 
+/// A broker's last connection to this node is closed. From: `Link`. Lost: the broker is fenced for silence, later.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct SessionEnded {
+    /// The broker.
+    pub broker: BrokerId,
+    /// Its registration.
+    pub epoch: BrokerEpoch,
+    /// When.
+    pub at: Millis,
+}
+
+/// Nobody listens where a broker should. From: a task that has tried. Lost: the broker is fenced for silence, later.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct PortRefused {
+    broker: BrokerId,
+    epoch: BrokerEpoch,
+}
+
 /// This broker has published the metadata up to here. From: `Link`. Lost: never, they share a thread.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -102,7 +129,13 @@ pub struct Published {
 
 impl Controller {
     /// A controller that waits for its quorum. `balance_every`: how often leaderships go back to preferred replicas.
-    pub fn new(settings: Settings, bootstrap: Vec<Record>, elections: Elections, balance_every: Option<Duration>) -> Controller {
+    pub fn new(
+        settings: Settings,
+        bootstrap: Vec<Record>,
+        elections: Elections,
+        balance_every: Option<Duration>,
+        watching: Watching,
+    ) -> Controller {
         Controller {
             settings,
             active: None,
@@ -112,19 +145,93 @@ impl Controller {
             chance: Random,
             elections,
             balance_every,
+            watching,
+            timer: None,
             _essential: Essential("controller"),
         }
     }
 
     /// Decides and appends; the answer is due when everything up to that offset is committed.
-    fn decide(&mut self, request: Request) -> Option<(Offset, Answer)> {
+    fn decide(&mut self, mut request: Request) -> Option<(Offset, Answer)> {
         let active = self.active.as_mut()?;
         let detected = clock::now();
+        let mut beating = None;
+        match &mut request {
+            Request::RegisterBroker(registration) => active.watch.registers(registration, active.rules.image()),
+            Request::Heartbeat(heartbeat) => {
+                active.watch.heard(heartbeat);
+                beating = Some((heartbeat.broker, heartbeat.broker_epoch));
+            }
+            _ => {}
+        }
         let claims = Claims::default();
         let mut cx = rules::Context { next: active.next, chance: &mut self.chance, claims: &claims };
         let rules::Decision { records, answer, elections } = active.rules.decide(request, &mut cx);
         active.append(records, elections, &mut self.elections, detected);
+        if let (Some((broker, epoch)), Answer::Heartbeat(Ok(state))) = (beating, &answer)
+            && state.shutting_down
+        {
+            active.watch.shuts_down(broker, epoch, active.next + -1);
+        }
         Some((active.next + -1, answer))
+    }
+
+    /// Sets the timer for the session that ends first.
+    fn wind(&mut self, ctx: &mut Context<Self>) {
+        let next = self.active.as_mut().and_then(|active| active.watch.next(active.rules.image()));
+        match (next, &self.timer) {
+            // It rings early at worst, and is then set anew.
+            (Some((_, at)), Some((set, _))) if *set <= at => {}
+            (Some((now, at)), _) => self.ring_in(at.since(now).max(0), at, ctx),
+            (None, _) => {
+                if let Some((_, timer)) = self.timer.take() {
+                    ctx.cancel_future(timer);
+                }
+            }
+        }
+    }
+
+    fn ring_in(&mut self, millis: i64, at: Millis, ctx: &mut Context<Self>) {
+        if let Some((_, timer)) = self.timer.take() {
+            ctx.cancel_future(timer);
+        }
+        // A millisecond more: a timer that rings within the last one would find nothing due.
+        let wait = Duration::from_millis(millis as u64 + 1);
+        let timer = ctx.run_later(wait, |controller, ctx| controller.ring(ctx));
+        self.timer = Some((at, timer));
+    }
+
+    /// Fences whose sessions are over.
+    fn ring(&mut self, ctx: &mut Context<Self>) {
+        let Some((at, _)) = self.timer.take() else { return };
+        let Some(active) = &mut self.active else { return };
+        match active.watch.due(at, active.rules.image()) {
+            Due::Again(millis) => return self.ring_in(millis, Millis(self.watching.arrivals.now().0 + millis), ctx),
+            Due::Expired(gone) if !gone.is_empty() => {
+                if let Some((_, Answer::Fence(fenced))) = self.decide(Request::Fence(gone)) {
+                    let ids: Vec<i32> = fenced.iter().map(|id| id.0).collect();
+                    tracing::warn!(brokers = ?ids, "fenced: their sessions are over");
+                }
+            }
+            Due::Expired(_) => {}
+        }
+        self.wind(ctx);
+    }
+
+    /// Asks each broker's port whether anybody is there: who died with the last controller need not be waited for.
+    fn knock(&self, ctx: &mut Context<Self>) {
+        let Some(active) = &self.active else { return };
+        for broker in active.watch.watched(active.rules.image()) {
+            let Some(endpoint) = broker.endpoints.first() else { continue };
+            let (id, epoch, controller) = (broker.id, broker.broker_epoch, ctx.address());
+            let address = format!("{}:{}", endpoint.host, endpoint.port);
+            actix::spawn(async move {
+                let refused = tokio::net::TcpStream::connect(&address).await.err();
+                if refused.is_some_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused) {
+                    controller.tell(PortRefused { broker: id, epoch });
+                }
+            });
+        }
     }
 
     /// Rounds until no leadership is left to move.
@@ -159,14 +266,17 @@ impl Actor for Controller {
 
 impl Handler<Lead> for Controller {
     type Result = ();
-    fn handle(&mut self, m: Lead, _: &mut Context<Self>) {
+    fn handle(&mut self, m: Lead, ctx: &mut Context<Self>) {
         tracing::info!(epoch = m.epoch.0, "active controller");
         let rules = rules::Controller::new(m.image, self.settings.clone());
-        let mut active = Active { quorum: m.quorum, rules, epoch: m.epoch, next: m.next };
+        let watch = Watch::new(self.watching.clone(), rules.image());
+        let mut active = Active { quorum: m.quorum, rules, watch, epoch: m.epoch, next: m.next };
         if active.rules.image().features().next().is_none() {
             active.append(self.bootstrap.clone(), Vec::new(), &mut self.elections, clock::now());
         }
         self.active = Some(active);
+        self.knock(ctx);
+        self.wind(ctx);
     }
 }
 
@@ -186,9 +296,11 @@ impl Active {
         }
         let (base, decided) = (self.next, clock::now());
         let changed: Vec<Before> = records.iter().filter_map(|record| Elections::before(self.rules.image(), record)).collect();
+        let mut delta = Delta::default();
         for (at, record) in records.iter().enumerate() {
-            self.rules.apply(base + at as i64, record).expect("a decision never contradicts the image it was made on");
+            delta.note(self.rules.apply(base + at as i64, record).expect("a decision never contradicts the image it was made on"));
         }
+        self.watch.follow(self.rules.image(), &delta);
         self.next = base + records.len() as i64;
         self.rules.advance(self.next + -1, self.epoch);
         shown.decided(self.rules.image(), self.next + -1, elected, changed, detected, decided);
@@ -198,10 +310,31 @@ impl Active {
 
 impl Handler<Decide> for Controller {
     type Result = ();
-    fn handle(&mut self, m: Decide, _: &mut Context<Self>) {
+    fn handle(&mut self, m: Decide, ctx: &mut Context<Self>) {
         let Some((upto, answer)) = self.decide(m.request) else { return m.reply.send(Err(NotActive)) };
         self.waiting.push_back(Waiting { upto, answer, reply: m.reply });
         self.answer_published();
+        self.wind(ctx);
+    }
+}
+
+impl Handler<SessionEnded> for Controller {
+    type Result = ();
+    fn handle(&mut self, m: SessionEnded, ctx: &mut Context<Self>) {
+        if let Some(active) = &mut self.active {
+            active.watch.closed(m.broker, m.epoch, m.at);
+            self.wind(ctx);
+        }
+    }
+}
+
+impl Handler<PortRefused> for Controller {
+    type Result = ();
+    fn handle(&mut self, m: PortRefused, ctx: &mut Context<Self>) {
+        if let Some(active) = &mut self.active {
+            active.watch.refused(m.broker, m.epoch);
+            self.wind(ctx);
+        }
     }
 }
 

@@ -10,4 +10,5 @@ pub mod node;
 pub mod partition;
 pub mod quorum;
 pub mod routes;
+pub mod sessions;
 pub mod shard;

@@ -14,7 +14,7 @@ use kafka_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
 use std::rc::Rc;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(33, "AlterConfigs", 0, 2);
+pub const SPEC: Spec = Spec::new(33, "AlterConfigs", 0, 2).carried();
 
 /// Checks what is this broker's to check, and has the controller do the rest.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: AlterConfigsRequest) -> Outcome<AlterConfigsResponse> {

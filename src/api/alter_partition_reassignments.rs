@@ -14,7 +14,7 @@ use kafka_protocol::messages::{AlterPartitionReassignmentsRequest, AlterPartitio
 use std::rc::Rc;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(45, "AlterPartitionReassignments", 0, 1);
+pub const SPEC: Spec = Spec::new(45, "AlterPartitionReassignments", 0, 1).carried();
 
 /// Has the controller move replicas.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: AlterPartitionReassignmentsRequest) -> Outcome<AlterPartitionReassignmentsResponse> {

@@ -1,7 +1,8 @@
-//! Requests to the controller, with an end to waiting.
+//! Requests to the controller, with an end to waiting: to the active one wherever it is, or to this node's own.
 
 use super::Cx;
-use crate::actors::link::{Forward, Unavailable};
+use crate::actors::controller::NotActive;
+use crate::actors::link::{AskHere, Forward, Unavailable};
 use crate::core::controller::{Answer, Refusal, Request};
 use crate::rt::{Gone, Tell, clock, port};
 use crate::wire::error::ErrorCode;
@@ -26,6 +27,7 @@ pub async fn controller(cx: &Cx, request: Request, timeout_ms: Option<i32>) -> R
         cx.broker.link.tell(Forward { request: request.clone(), reply });
         match tokio::time::timeout_at(deadline, answer).await {
             Ok(Ok(Ok(answer))) => return Ok(answer),
+            Ok(Ok(Err(Unavailable)) | Err(Gone)) if cx.moved() => return Err(TimedOut),
             Ok(Ok(Err(Unavailable)) | Err(Gone)) => {
                 if tokio::time::timeout_at(deadline, tokio::time::sleep(RETRY_BACKOFF)).await.is_err() {
                     return Err(TimedOut);
@@ -34,6 +36,13 @@ pub async fn controller(cx: &Cx, request: Request, timeout_ms: Option<i32>) -> R
             Err(_) => return Err(TimedOut),
         }
     }
+}
+
+/// Asks this node's own controller, once: what brokers ask a controller is answered by the active one or refused.
+pub async fn here(cx: &Cx, request: Request) -> Result<Answer, NotActive> {
+    let (reply, answer) = port();
+    cx.broker.link.tell(AskHere { request, reply });
+    answer.await.unwrap_or(Err(NotActive))
 }
 
 /// Error and message of a refusal, where Kafka says the standard sentence of an error that has no details.

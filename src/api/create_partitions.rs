@@ -16,7 +16,7 @@ use kafka_protocol::protocol::StrBytes;
 use std::rc::Rc;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(37, "CreatePartitions", 0, 3);
+pub const SPEC: Spec = Spec::new(37, "CreatePartitions", 0, 3).carried();
 
 /// Has the controller make partitions.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: CreatePartitionsRequest) -> Outcome<CreatePartitionsResponse> {

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(19, "CreateTopics", 2, 7);
+pub const SPEC: Spec = Spec::new(19, "CreateTopics", 2, 7).carried();
 
 /// Has the controller make topics.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: CreateTopicsRequest) -> Outcome<CreateTopicsResponse> {

@@ -1,6 +1,6 @@
 //! What a handler may use: the published metadata, the routes to partitions, the way to the controller, and who asks.
 
-use crate::actors::link::Link;
+use crate::actors::link::{Arrivals, Link, Session};
 use crate::actors::quorum::Quorum;
 use crate::actors::routes::Routes;
 use crate::actors::shard::Disk;
@@ -13,11 +13,12 @@ use crate::rt::clock::Moment;
 use crate::wire::error::ErrorCode;
 use actix::Addr;
 use arc_swap::{ArcSwap, Guard};
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use understudy_metrics::{ApiMetrics, Families, Spent};
 
 /// The broker as its handlers see it; one per process, shared by all shards.
@@ -38,6 +39,10 @@ pub struct Broker {
     pub link: Addr<Link>,
     /// The metadata quorum's voter on this node.
     pub quorum: Addr<Quorum>,
+    /// The node whose controller is active; -1 if nobody knows.
+    pub controller: Arc<AtomicI32>,
+    /// When brokers were last heard here.
+    pub arrivals: Arc<Arrivals>,
     /// The log directories.
     pub disk: Arc<Disk>,
     /// Fetch sessions of all connections.
@@ -80,6 +85,8 @@ pub struct Peer {
     pub listener: Arc<str>,
     /// Whether that is one of the metadata quorum's.
     pub quorum: bool,
+    /// The broker that sends heartbeats on it.
+    pub session: RefCell<Option<Session>>,
 }
 
 /// What a handler gets; cheap to clone into a future.
@@ -89,12 +96,19 @@ pub struct Cx {
     pub broker: Arc<Broker>,
     /// The peer.
     pub peer: Rc<Peer>,
+    /// Set by a handler that found no active controller here, if somebody else can be asked instead of waiting.
+    pub moved: Option<Rc<Cell<bool>>>,
 }
 
 impl Cx {
     /// The metadata at this moment. Take it once per request, so that an answer is of one piece.
     pub fn image(&self) -> Guard<Arc<Image>> {
         self.broker.image.load()
+    }
+
+    /// The answer depends on an active controller, and this node's is not. Whether somebody else is asked then.
+    pub fn moved(&self) -> bool {
+        self.moved.as_ref().inspect(|moved| moved.set(true)).is_some()
     }
 }
 
@@ -159,6 +173,11 @@ impl Call {
 }
 
 impl Broker {
+    /// Whether this node leads the metadata quorum, as far as it knows.
+    pub fn leads(&self) -> bool {
+        self.controller.load(Relaxed) == self.node.0
+    }
+
     /// `max.connections` and `max.connections.per.ip` (with its overrides) as they are now for that address.
     pub fn connection_limits(&self, from: IpAddr) -> (usize, usize) {
         let current = self.current.load();

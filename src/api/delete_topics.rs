@@ -15,7 +15,7 @@ use kafka_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
 use std::rc::Rc;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(20, "DeleteTopics", 1, 6);
+pub const SPEC: Spec = Spec::new(20, "DeleteTopics", 1, 6).carried();
 
 /// Has the controller delete topics.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: DeleteTopicsRequest) -> Outcome<DeleteTopicsResponse> {

@@ -17,7 +17,7 @@ use kafka_protocol::protocol::StrBytes;
 use std::rc::Rc;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(55, "DescribeQuorum", 0, 2).to(Audience::Everybody);
+pub const SPEC: Spec = Spec::new(55, "DescribeQuorum", 0, 2).to(Audience::Everybody).carried();
 
 const METADATA_TOPIC: &str = "__cluster_metadata";
 
@@ -31,7 +31,12 @@ pub fn handle(cx: &Cx, call: &Rc<Call>, request: DescribeQuorumRequest) -> Outco
         let (reply, answer) = port();
         cx.broker.quorum.tell(Describe { reply });
         match answer.await {
-            Ok(view) => respond(&call, &cx.image(), cx.broker.node, &view),
+            Ok(view) => {
+                if view.leader != Some(cx.broker.node) {
+                    cx.moved();
+                }
+                respond(&call, &cx.image(), cx.broker.node, &view)
+            }
             Err(Gone) => DescribeQuorumResponse::default()
                 .with_error_code(call.error(ErrorCode::UnknownServerError))
                 .with_error_message(sentence(ErrorCode::UnknownServerError)),

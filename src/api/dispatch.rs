@@ -80,7 +80,10 @@ pub fn dispatch(cx: &Cx, frame: Bytes) -> Result<(Rc<Call>, Dispatched), Refusal
         return Ok((call, Dispatched::Done(step)));
     }
     guard::check(call.key, call.version, &body).map_err(Refusal::Body)?;
-    let dispatched = super::run(cx, &call, body)?;
+    let dispatched = match spec.carried && !cx.peer.quorum {
+        true => super::carry::to_controller(cx, &call, frame, body),
+        false => super::run(cx, &call, body)?,
+    };
     Ok((call, dispatched))
 }
 

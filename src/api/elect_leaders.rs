@@ -14,7 +14,7 @@ use kafka_protocol::protocol::StrBytes;
 use std::rc::Rc;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(43, "ElectLeaders", 0, 2);
+pub const SPEC: Spec = Spec::new(43, "ElectLeaders", 0, 2).carried();
 
 /// Has the controller elect leaders.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: ElectLeadersRequest) -> Outcome<ElectLeadersResponse> {

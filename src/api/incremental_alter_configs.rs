@@ -17,7 +17,7 @@ use kafka_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterC
 use std::rc::Rc;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(44, "IncrementalAlterConfigs", 0, 1);
+pub const SPEC: Spec = Spec::new(44, "IncrementalAlterConfigs", 0, 1).carried();
 
 /// The number of the operation that needs no value.
 const DELETE: i8 = 1;

@@ -5,6 +5,7 @@
 //! README lists; a key that is not in `apis!` can be neither served nor advertised.
 
 mod ask;
+mod carry;
 pub mod cx;
 mod dispatch;
 mod errors;
@@ -42,6 +43,8 @@ pub struct Spec {
     pub pipelined: bool,
     /// Who may ask.
     pub audience: Audience,
+    /// Whether it is the active controller's to answer: asked elsewhere, it is carried there.
+    pub carried: bool,
 }
 
 /// On which listeners an API is served.
@@ -69,7 +72,7 @@ impl Audience {
 impl Spec {
     /// A key served from `min` to `max`.
     pub const fn new(key: i16, name: &'static str, min: i16, max: i16) -> Spec {
-        Spec { key, name, min, max, advertised_min: min, pipelined: false, audience: Audience::Clients }
+        Spec { key, name, min, max, advertised_min: min, pipelined: false, audience: Audience::Clients, carried: false }
     }
 
     /// Advertises a lower minimum than is served.
@@ -81,6 +84,12 @@ impl Spec {
     /// Serves it to others than clients, or to others as well.
     pub const fn to(mut self, audience: Audience) -> Spec {
         self.audience = audience;
+        self
+    }
+
+    /// Has the active controller answer.
+    pub const fn carried(mut self) -> Spec {
+        self.carried = true;
         self
     }
 
@@ -165,11 +174,17 @@ apis! {
     begin_quorum_epoch: BeginQuorumEpochRequest,
     end_quorum_epoch: EndQuorumEpochRequest,
     describe_quorum: DescribeQuorumRequest,
+    alter_partition: AlterPartitionRequest,
     update_features: UpdateFeaturesRequest,
+    envelope: EnvelopeRequest,
     fetch_snapshot: FetchSnapshotRequest,
     describe_cluster: DescribeClusterRequest,
     describe_producers: DescribeProducersRequest,
+    broker_registration: BrokerRegistrationRequest,
+    broker_heartbeat: BrokerHeartbeatRequest,
     unregister_broker: UnregisterBrokerRequest,
+    allocate_producer_ids: AllocateProducerIdsRequest,
+    assign_replicas_to_dirs: AssignReplicasToDirsRequest,
     consumer_group_heartbeat: ConsumerGroupHeartbeatRequest,
     consumer_group_describe: ConsumerGroupDescribeRequest,
     list_config_resources: ListConfigResourcesRequest,

@@ -10,7 +10,7 @@ use kafka_protocol::messages::{UnregisterBrokerRequest, UnregisterBrokerResponse
 use std::rc::Rc;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(64, "UnregisterBroker", 0, 0);
+pub const SPEC: Spec = Spec::new(64, "UnregisterBroker", 0, 0).carried();
 
 /// Has the controller forget a broker.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: UnregisterBrokerRequest) -> Outcome<UnregisterBrokerResponse> {

@@ -14,7 +14,7 @@ use kafka_protocol::protocol::StrBytes;
 use std::rc::Rc;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(57, "UpdateFeatures", 0, 2);
+pub const SPEC: Spec = Spec::new(57, "UpdateFeatures", 0, 2).carried();
 
 /// Has the controller change feature levels.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: UpdateFeaturesRequest) -> Outcome<UpdateFeaturesResponse> {

@@ -1,22 +1,20 @@
-//! How a broker joins its cluster: registers, waits until its own registration has come back through the log, asks to be unfenced.
+//! How a broker joins its cluster and leaves it: what it registers with, and how long it waits for its leaderships to be taken over.
 
 use super::CannotStart;
-use crate::actors::controller::{Controller, Decide, NotActive};
+use crate::actors::link::{Join, Leave};
 use crate::api::Broker;
 use crate::core::controller::records::{BrokerEpoch, Endpoint};
-use crate::core::controller::request::{Answer, Heartbeat, Refusal, Registration, Request};
+use crate::core::controller::request::Registration;
 use crate::core::types::DirectoryId;
 use crate::rt::{Tell, port};
-use actix::Addr;
 use std::time::Duration;
 
-/// How long to wait before asking a controller again that does not lead yet.
-const NOT_YET: Duration = Duration::from_millis(1);
+/// How long a broker that stops waits for the controller. Without a quorum there is none, and it is not to hang.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Registers this broker and has it unfenced; returns its broker epoch. When it returns, every partition that it leads can be served.
 pub async fn join(
     broker: &Broker,
-    controller: &Addr<Controller>,
     endpoints: Vec<Endpoint>,
     log_dirs: Vec<DirectoryId>,
     previous_epoch: Option<BrokerEpoch>,
@@ -30,35 +28,27 @@ pub async fn join(
         rack: broker.config.broker_rack.clone(),
         log_dirs,
         previous_epoch,
-        // The directories are locked by this process, so whoever was registered before is gone.
+        // Its controller knows.
         session_alive: false,
     };
-    let epoch = match ask(controller, Request::RegisterBroker(registration)).await? {
-        Answer::RegisterBroker(outcome) => outcome.map_err(refused)?,
-        other => return Err(CannotStart::Refused(format!("unexpected answer {other:?}"))),
-    };
-    let heartbeat = Heartbeat::new(broker.node, epoch, broker.image.load().offset());
-    match ask(controller, Request::Heartbeat(heartbeat)).await? {
-        Answer::Heartbeat(Ok(state)) if !state.fenced => Ok(epoch),
-        Answer::Heartbeat(outcome) => {
-            Err(outcome.map_or_else(refused, |state| CannotStart::Refused(format!("it stays fenced: {state:?}"))))
-        }
-        other => Err(CannotStart::Refused(format!("unexpected answer {other:?}"))),
+    let (reply, answer) = port();
+    broker.link.tell(Join { registration, reply });
+    match answer.await {
+        Ok(outcome) => outcome.map_err(|refusal| CannotStart::Refused(refusal.to_string())),
+        Err(gone) => Err(CannotStart::Refused(gone.to_string())),
     }
 }
 
-fn refused(refusal: Refusal) -> CannotStart {
-    CannotStart::Refused(refusal.to_string())
-}
-
-async fn ask(controller: &Addr<Controller>, request: Request) -> Result<Answer, CannotStart> {
-    loop {
-        let (reply, answer) = port();
-        controller.tell(Decide { request: request.clone(), reply });
-        match answer.await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(NotActive)) => tokio::time::sleep(NOT_YET).await,
-            Err(gone) => return Err(CannotStart::Refused(gone.to_string())),
-        }
+/// Hands this broker's leaderships over, if there is anybody to take them.
+pub async fn leave(broker: &Broker) {
+    let others = broker.image.load().brokers().any(|other| other.id != broker.node && !other.fenced);
+    if !broker.config.is_broker() || !others {
+        return;
+    }
+    let (reply, answer) = port();
+    broker.link.tell(Leave { reply });
+    match tokio::time::timeout(FAREWELL, answer).await {
+        Ok(_) => tracing::info!("leaderships are handed over"),
+        Err(_) => tracing::warn!("no controller agreed to this stop in time: the others will notice that this broker is gone"),
     }
 }

@@ -14,16 +14,18 @@ mod scrape;
 use super::cleaner::Cleaner;
 use super::controller::Controller;
 use super::elections::{Elections, SharedBook};
-use super::link::{Link, Registered};
+use super::link::{self, Arrivals, Link, Speaking};
 use super::log_io::Job;
 use super::quorum::store::Store;
 use super::quorum::{CloseLog, Parts, Quorum, Voter, snapshot};
 use super::routes::Routes;
+use super::sessions::Watching;
 use super::shard::{self, Disk, Settings, Shard, ShardContext, Shutdown};
 use crate::api::cx::Current;
 use crate::api::{self, Broker};
 use crate::config::{Config, Rules};
 use crate::core::controller::records::Feature;
+use crate::core::controller::sessions::SessionTimes;
 use crate::core::controller::{self as rules, Image};
 use crate::core::fetch_session::Sessions;
 use crate::core::quorum;
@@ -39,7 +41,7 @@ use arc_swap::ArcSwap;
 use std::cell::{Cell, RefCell};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -49,6 +51,9 @@ use understudy_metrics::Families;
 pub const METADATA_LEVEL: i16 = 30;
 /// The level of eligible leader replicas (KIP-966) that this version supports, and that a new cluster begins with.
 const ELR_LEVEL: i16 = 1;
+
+/// What brokers have to come to a controller that has just taken over, in milliseconds: they hear of it within a fetch or two.
+const CHANCE: i64 = 1000;
 
 /// The level of `group.version` at which there are consumer groups (KIP-848).
 const GROUP_LEVEL: i16 = 1;
@@ -75,8 +80,8 @@ pub enum CannotStart {
         /// Why not.
         source: std::io::Error,
     },
-    /// A broker whose controllers run elsewhere.
-    #[error("this version's brokers need a controller in the same process: process.roles must be controller, or broker,controller")]
+    /// Nobody said who the controllers are.
+    #[error("controller.quorum.voters is empty: this version's brokers need the id and address of every controller there")]
     NoController,
     /// The controller refused this broker.
     #[error("the controller refused this broker: {0}")]
@@ -194,7 +199,7 @@ struct Node {
 
 impl Node {
     async fn start(config: Config) -> Result<Node, CannotStart> {
-        if !config.is_controller() {
+        if !config.is_controller() && config.endpoints.voters.is_empty() {
             return Err(CannotStart::NoController);
         }
         let config = Arc::new(config);
@@ -210,8 +215,10 @@ impl Node {
         let metadata = prepared.metadata();
         let clean = metadata.clean.is_some();
         let (voters, addresses) = voters(&config);
+        let sole = voters == [node];
+        let voting = (voters.clone(), sole);
         let (store, image) =
-            Store::open(&files, &metadata.path, &prepared.cluster_id, voters.clone(), clean, metadata_log(&config), clock::now())?;
+            Store::open(&files, &metadata.path, &prepared.cluster_id, voting, clean, metadata_log(&config), clock::now())?;
 
         let listeners = listen::bind_all(&config)?;
         let quorum_listeners = listen::bind_quorum(&config)?;
@@ -235,7 +242,9 @@ impl Node {
         );
         let balance = Duration::from_secs(config.leader_imbalance_check_interval_seconds.max(1) as u64);
         let balance = config.auto_leader_rebalance_enable.then_some(balance);
-        let controller = Controller::new(settings, begin, shown, balance).start();
+        let arrivals = Arc::new(Arrivals::default());
+        let watching = Watching { me: node, times: session_times(&config), arrivals: arrivals.clone() };
+        let controller = Controller::new(settings, begin, shown, balance, watching).start();
         let routes = Arc::new(Routes::default());
         let cleaner = cleaner::make(&shard::current(&config, &image, node), &disk);
         metrics.add_source(cleaner.clone());
@@ -249,8 +258,20 @@ impl Node {
             cleaner.configure(cleaner::settings(&current));
             publish.store(Arc::new(Current::new(current)));
         });
-        let applied = if voters.len() == 1 { store.log.end() } else { image.offset() + 1 };
-        let link = Link::new(node, image, published.clone(), shards.clone(), controller.clone(), reconfigured).start();
+        let applied = if sole { store.log.end() } else { image.offset() + 1 };
+        let leader = Arc::new(AtomicI32::new(BrokerId::NONE.0));
+        let link = link::Parts {
+            node,
+            sole,
+            published: published.clone(),
+            shards: shards.clone(),
+            controller: controller.clone(),
+            reconfigured,
+            leader: leader.clone(),
+            speaking: speaking(&config, &addresses),
+            heartbeat: millis(config.broker_heartbeat_interval_ms),
+        };
+        let link = Link::new(image, link).start();
         let parts = Parts {
             config: quorum_config(&config, voters, metadata.id),
             voters: addresses,
@@ -275,6 +296,8 @@ impl Node {
             routes,
             link: link.clone(),
             quorum: quorum.clone(),
+            controller: leader,
+            arrivals,
             disk: disk.clone(),
             sessions: Sessions::new(config.max_incremental_fetch_session_cache_slots as usize).into(),
             features,
@@ -295,12 +318,8 @@ impl Node {
         }
         let mut epoch = -1;
         if config.is_broker() {
-            if config.endpoints.voters.len() > 1 {
-                tracing::warn!("this version's brokers know only the controller of their own node: this one waits until that leads");
-            }
             let advertised = listen::advertised(&config, &listeners);
-            epoch = join::join(&broker, &controller, advertised, prepared.directory_ids(), prepared.previous_epoch()).await?.0;
-            link.tell(Registered { epoch });
+            epoch = join::join(&broker, advertised, prepared.directory_ids(), prepared.previous_epoch()).await?.0;
             directories::set_strays_aside(&disk);
         }
         let kafka = listeners.first().map(|listener| listener.address.clone()).unwrap_or_default();
@@ -326,6 +345,7 @@ impl Node {
         self.phase.store(Phase::Stopping as u8, Relaxed);
         self.broker.metrics.lifecycle.broker_state.set(6);
         tracing::info!("stopping");
+        join::leave(&self.broker).await;
         let mut clean = true;
         for shard in &self.shards {
             let (reply, answer) = port();
@@ -408,6 +428,29 @@ fn quorum_config(config: &Config, voters: Vec<BrokerId>, directory: DirectoryId)
         ..quorum::Timing::default()
     };
     quorum::Config { me: BrokerId(config.node_id), directory, voters, timing }
+}
+
+fn millis(millis: i32) -> Duration {
+    Duration::from_millis(millis.max(1) as u64)
+}
+
+fn session_times(config: &Config) -> SessionTimes {
+    SessionTimes {
+        timeout: i64::from(config.broker_session_timeout_ms),
+        grace: i64::from(config.understudy_broker_disconnect_grace_ms),
+        chance: CHANCE.min(i64::from(config.broker_session_timeout_ms)),
+    }
+}
+
+fn speaking(config: &Config, voters: &[Voter]) -> Speaking {
+    // An answer that takes half a session is not worth waiting for: another connection may do better.
+    let session = millis(config.broker_session_timeout_ms / 2);
+    Speaking {
+        voters: voters.to_vec(),
+        connect: millis(config.controller_quorum_request_timeout_ms),
+        session,
+        request: millis(config.request_timeout_ms),
+    }
 }
 
 fn metadata_log(config: &Config) -> LogConfig {

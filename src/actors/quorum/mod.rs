@@ -12,7 +12,7 @@ pub mod snapshot;
 pub mod store;
 
 use super::controller::{Controller, Lead, Random};
-use super::link::Link;
+use super::link::{LeaderIs, Link};
 use super::log_io::{self, Job};
 use crate::core::controller::Image;
 use crate::core::controller::records::Record;
@@ -55,6 +55,8 @@ pub struct Quorum {
     /// When the actor started, by both clocks: the rules' time does not go back with the wall clock.
     begun: (Millis, clock::Moment),
     snapshot_running: bool,
+    /// Who leads, as `Link` was told.
+    told: Option<BrokerId>,
     /// Who waits for the log to be closed.
     closing: Option<Reply<()>>,
     _essential: Essential,
@@ -209,6 +211,7 @@ impl Quorum {
             timer: None,
             begun: (clock::now(), clock::moment()),
             snapshot_running: false,
+            told: None,
             closing: None,
             parts,
             _essential: Essential("quorum"),
@@ -266,8 +269,12 @@ impl Quorum {
         }
     }
 
-    fn show(&self) {
+    fn show(&mut self) {
         let Some(rules) = &self.rules else { return };
+        if self.told != rules.leader() {
+            self.told = rules.leader();
+            self.parts.link.tell(LeaderIs { leader: self.told });
+        }
         let raft = &self.parts.metrics.raft;
         raft.current_leader.set(i64::from(rules.leader().unwrap_or(BrokerId::NONE).0));
         raft.current_epoch.set(i64::from(rules.epoch().0));

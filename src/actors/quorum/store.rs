@@ -80,12 +80,12 @@ pub struct Store {
 
 impl Store {
     /// Opens the metadata in log directory `dir`, making it if there is none. `clean`: the last stop was orderly. The image holds what is committed
-    /// for sure: everything if this node is the only voter, else what the newest snapshot has.
+    /// for sure: everything if this node is `alone`, the only voter, else what the newest snapshot has.
     pub fn open(
         files: &Files<Fs>,
         dir: &Path,
         cluster_id: &str,
-        voters: Vec<BrokerId>,
+        (voters, alone): (Vec<BrokerId>, bool),
         clean: bool,
         config: LogConfig,
         now: Millis,
@@ -108,7 +108,6 @@ impl Store {
         let hints = OpenHints { clean, survived: false, recovery_point: Offset(0), log_start: Offset(0), replay_from: Offset(i64::MAX) };
         let opened = Log::open(files, dir, hints, config, now, &mut |_| {})?;
         let mut log = opened.log;
-        let alone = voters.len() == 1;
         let mut epochs = replay(&log, start.max(log.start()), alone.then_some(&mut image))?;
         let last_epoch = epochs.latest().unwrap_or(Epoch(0));
         if base.is_some_and(|id| log.end() < id.end || last_epoch < id.epoch) {

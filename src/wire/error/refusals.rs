@@ -41,6 +41,38 @@ impl From<Why> for ErrorCode {
     }
 }
 
+impl ErrorCode {
+    /// What a controller means by it, where several refusals share a number the one that brokers are told; `None` if it is no refusal of
+    /// what was asked.
+    pub const fn why(self) -> Option<Why> {
+        Some(match self {
+            ErrorCode::StaleBrokerEpoch => Why::StaleBrokerEpoch,
+            ErrorCode::BrokerIdNotRegistered => Why::BrokerIdNotRegistered,
+            ErrorCode::DuplicateBrokerRegistration => Why::DuplicateBrokerRegistration,
+            ErrorCode::InconsistentClusterId => Why::InconsistentClusterId,
+            ErrorCode::InvalidRegistration => Why::InvalidRegistration,
+            ErrorCode::UnsupportedVersion => Why::UnsupportedVersion,
+            ErrorCode::TopicAlreadyExists => Why::TopicAlreadyExists,
+            ErrorCode::InvalidTopicException => Why::InvalidTopic,
+            ErrorCode::InvalidRequest => Why::InvalidRequest,
+            ErrorCode::PolicyViolation => Why::PolicyViolation,
+            ErrorCode::InvalidPartitions => Why::InvalidPartitions,
+            ErrorCode::InvalidReplicationFactor => Why::InvalidReplicationFactor,
+            ErrorCode::InvalidReplicaAssignment => Why::InvalidReplicaAssignment,
+            ErrorCode::InvalidConfig => Why::InvalidConfig,
+            ErrorCode::UnknownTopicOrPartition => Why::UnknownTopicOrPartition,
+            ErrorCode::UnknownTopicId => Why::UnknownTopicId,
+            ErrorCode::InvalidUpdateVersion => Why::InvalidUpdateVersion,
+            ErrorCode::NotController => Why::NotController,
+            ErrorCode::FencedLeaderEpoch => Why::FencedLeaderEpoch,
+            ErrorCode::IneligibleReplica => Why::IneligibleReplica,
+            ErrorCode::NewLeaderElected => Why::NewLeaderElected,
+            ErrorCode::NotLeaderOrFollower => Why::NotLeaderOrFollower,
+            _ => return None,
+        })
+    }
+}
+
 impl From<Problem> for ErrorCode {
     fn from(problem: Problem) -> ErrorCode {
         match problem {
