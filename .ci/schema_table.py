@@ -23,7 +23,7 @@ def versions(text):
 
 
 # What brokers and controllers ask each other: the answers to these are walked, too.
-ASKED = {1, 18, 19, 52, 53, 54, 56, 58, 59, 62, 63, 67, 73}
+ASKED = {1, 18, 19, 52, 53, 54, 55, 56, 58, 59, 60, 62, 63, 67, 73}
 
 
 def schemas(jar, kind):

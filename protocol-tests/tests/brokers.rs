@@ -29,7 +29,6 @@ fn node(id: usize, roles: &str, listeners: String, voters: &str) -> BrokerOption
         .set("listeners", listeners)
         .set("controller.quorum.voters", voters)
         .set("offsets.topic.replication.factor", 1)
-        .set("understudy.cluster.id", "MkU3OEVBNTcwNTJENDM2Qg")
 }
 
 /// Starts all of them at once: none is ready before a majority of the voters runs.
@@ -41,10 +40,14 @@ fn start(options: Vec<BrokerOptions>) -> Vec<Broker> {
 }
 
 fn combined() -> Vec<Broker> {
+    start(three())
+}
+
+fn three() -> Vec<BrokerOptions> {
     let ports = ports(6);
     let voters: Vec<String> = (0..3).map(|at| format!("{}@127.0.0.1:{}", at + 1, ports[at])).collect();
     let listeners = |at: usize| format!("PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:{}", ports[3 + at], ports[at]);
-    start((0..3).map(|at| node(at + 1, "broker,controller", listeners(at), &voters.join(","))).collect())
+    (0..3).map(|at| node(at + 1, "broker,controller", listeners(at), &voters.join(","))).collect()
 }
 
 fn name(topic: &str) -> TopicName {
@@ -132,9 +135,7 @@ fn the_death_of_the_controller_stops_metadata_for_a_moment() {
         assert_eq!(create(&nodes[survivor], &format!("after-{round}"), 1, 1), 0);
         commits.push(watch.elapsed());
         let dead = dies as i32 + 1;
-        eventually(SOON, "the dead controller's broker fenced", || {
-            brokers(&nodes[survivor]).contains(&(dead, true)).then_some(())
-        });
+        eventually(SOON, "the dead controller's broker fenced", || brokers(&nodes[survivor]).contains(&(dead, true)).then_some(()));
         println!("round {round}: next commit after {:?}, fenced after {:?}", commits[round], watch.elapsed());
         let restarted = Watch::start();
         nodes[dies].restart();
@@ -206,4 +207,23 @@ fn a_broker_alone_joins_a_controller_alone() {
     // Who stops while its controller is gone does not wait for it for ever.
     nodes[0].kill9();
     assert!(nodes[1].terminate().status.success());
+}
+
+#[test]
+fn the_wiped_and_the_foreign_do_not_get_in() {
+    let options = three();
+    let mut nodes = start(options.clone());
+    nodes.iter().for_each(|node| all_alive(node, &[1, 2, 3]));
+    let cluster = Conn::open(nodes[0].bootstrap()).call(2, &DescribeClusterRequest::default()).cluster_id.to_string();
+    let keep = leader(&nodes[0]);
+    for at in (0..3).filter(|at| *at != keep) {
+        nodes[at].kill9();
+        // Another home, so an empty directory.
+        let ended = Broker::refused(options[at].clone());
+        assert!(!ended.status.success() && ended.said.contains(&format!("was a voter of cluster {cluster} already")), "{}", ended.said);
+        let ended = Broker::refused(options[at].clone().set("understudy.cluster.id", "MkU3OEVBNTcwNTJENDM2Qg"));
+        assert!(ended.said.contains("belong to cluster MkU3OEVBNTcwNTJENDM2Qg") && ended.said.contains(&cluster), "{}", ended.said);
+        nodes[at].restart();
+        all_alive(&nodes[keep], &[1, 2, 3]);
+    }
 }

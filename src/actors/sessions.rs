@@ -51,9 +51,8 @@ impl Watch {
     /// A broker wants to register: says whether another process of that id is known to live. Directories are locked by who uses them, so who
     /// has those of the registered process has outlived it.
     pub fn registers(&self, registration: &mut Registration, image: &Image) {
-        let same_machine = image
-            .broker(registration.broker)
-            .is_some_and(|present| present.log_dirs.iter().any(|dir| registration.log_dirs.contains(dir)));
+        let same_machine =
+            image.broker(registration.broker).is_some_and(|present| present.log_dirs.iter().any(|dir| registration.log_dirs.contains(dir)));
         let alive = self.sessions.is_alive(registration.broker, self.watching.arrivals.now());
         registration.session_alive = alive && !same_machine && registration.broker != self.watching.me;
     }

@@ -1,11 +1,12 @@
 //! DescribeCluster (key 60), v0-2.
 //!
-//! The brokers of the connection's listener and who is called the controller.
-//! * v1 which kind of endpoint is meant (KIP-919): on a broker's listener only brokers. v2 fenced brokers too, if asked for.
+//! The brokers of the connection's listener and who is called the controller; on a listener of the metadata quorum its voters and their leader.
+//! * v1 which kind of endpoint is meant (KIP-919): a broker's listener knows brokers, a controller's controllers. v2 fenced brokers too, if asked for.
 
 use super::nodes::Nodes;
 use super::terms::{CLUSTER_OPERATIONS, NOT_ASKED, text};
-use super::{Call, Cx, Outcome, Spec};
+use super::{Audience, Call, Cx, Outcome, Spec};
+use crate::config::Voter;
 use crate::core::controller::Image;
 use crate::core::types::BrokerId;
 use crate::wire::error::ErrorCode;
@@ -13,16 +14,43 @@ use kafka_protocol::messages::describe_cluster_response::DescribeClusterBroker;
 use kafka_protocol::messages::{self, DescribeClusterRequest, DescribeClusterResponse};
 use kafka_protocol::protocol::StrBytes;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(60, "DescribeCluster", 0, 2);
+pub const SPEC: Spec = Spec::new(60, "DescribeCluster", 0, 2).to(Audience::Everybody);
 
 const BROKERS: i8 = 1;
 const CONTROLLERS: i8 = 2;
 
 /// Describes the cluster.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: DescribeClusterRequest) -> Outcome<DescribeClusterResponse> {
-    Outcome::Now(describe(call, &cx.image(), &cx.peer.listener, &request))
+    let broker = &cx.broker;
+    Outcome::Now(match cx.peer.quorum {
+        true => controllers(call, &broker.cluster_id, &broker.config.endpoints.voters, broker.controller.load(Relaxed), &request),
+        false => describe(call, &cx.image(), &cx.peer.listener, &request),
+    })
+}
+
+fn controllers(call: &Call, cluster: &str, voters: &[Voter], leader: i32, request: &DescribeClusterRequest) -> DescribeClusterResponse {
+    match request.endpoint_type {
+        CONTROLLERS => {}
+        BROKERS => {
+            let message = "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER";
+            return refuse(call, ErrorCode::MismatchedEndpointType, message.into());
+        }
+        other => return refuse(call, ErrorCode::UnsupportedEndpointType, format!("Unsupported endpoint type {other}")),
+    }
+    let told = voters.iter().map(|voter| {
+        let broker = DescribeClusterBroker::default().with_broker_id(messages::BrokerId(voter.id));
+        broker.with_host(text(&voter.host)).with_port(i32::from(voter.port)).with_rack(None)
+    });
+    let operations = if request.include_cluster_authorized_operations { CLUSTER_OPERATIONS } else { NOT_ASKED };
+    DescribeClusterResponse::default()
+        .with_endpoint_type(CONTROLLERS)
+        .with_cluster_id(text(cluster))
+        .with_controller_id(messages::BrokerId(leader))
+        .with_brokers(told.collect())
+        .with_cluster_authorized_operations(operations)
 }
 
 fn describe(call: &Call, image: &Image, listener: &str, request: &DescribeClusterRequest) -> DescribeClusterResponse {
@@ -82,6 +110,15 @@ mod tests {
         let ids = |request| answer(&call(SPEC, 2), request).brokers.iter().map(|b| (b.broker_id.0, b.is_fenced)).collect::<Vec<_>>();
         assert_eq!(ids(DescribeClusterRequest::default()), [(1, false)]);
         assert_eq!(ids(DescribeClusterRequest::default().with_include_fenced_brokers(true)), [(1, false), (2, true)]);
+    }
+
+    #[test]
+    fn a_controllers_listener_tells_of_controllers() {
+        let voters = [1, 2].map(|id| Voter { id, host: "h".into(), port: 9093 });
+        let ask = |kind| controllers(&call(SPEC, 1), "c", &voters, 2, &DescribeClusterRequest::default().with_endpoint_type(kind));
+        let answer = ask(CONTROLLERS);
+        assert_eq!((answer.cluster_id.as_str(), answer.controller_id.0, answer.brokers.len(), answer.endpoint_type), ("c", 2, 2, 2));
+        assert_eq!([ask(BROKERS), ask(7)].map(|answer| answer.error_code), [114, 115]);
     }
 
     #[test]

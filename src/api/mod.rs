@@ -184,9 +184,9 @@ apis! {
     broker_heartbeat: BrokerHeartbeatRequest,
     unregister_broker: UnregisterBrokerRequest,
     allocate_producer_ids: AllocateProducerIdsRequest,
-    assign_replicas_to_dirs: AssignReplicasToDirsRequest,
     consumer_group_heartbeat: ConsumerGroupHeartbeatRequest,
     consumer_group_describe: ConsumerGroupDescribeRequest,
+    assign_replicas_to_dirs: AssignReplicasToDirsRequest,
     list_config_resources: ListConfigResourcesRequest,
     describe_topic_partitions: DescribeTopicPartitionsRequest,
 }

@@ -265,9 +265,9 @@ keys! {
     /// Whether a stopping broker hands over its leaderships first.
     controlled_shutdown_enable: bool = "controlled.shutdown.enable", "true", Any, ReadOnly, Later;
     /// How often a broker tells the controller that it lives, ms.
-    broker_heartbeat_interval_ms: i32 = "broker.heartbeat.interval.ms", "2000", Any, ReadOnly, Later;
+    broker_heartbeat_interval_ms: i32 = "broker.heartbeat.interval.ms", "2000", Any, ReadOnly, Now;
     /// How long a silent broker is believed alive, ms.
-    broker_session_timeout_ms: i32 = "broker.session.timeout.ms", "9000", Any, ReadOnly, Later;
+    broker_session_timeout_ms: i32 = "broker.session.timeout.ms", "9000", Any, ReadOnly, Now;
     /// How long a starting broker tries to register before it gives up, ms.
     initial_broker_registration_timeout_ms: i32 = "initial.broker.registration.timeout.ms", "60000", Any, ReadOnly, Later;
 
@@ -393,7 +393,7 @@ keys! {
     /// Most log files held open; 0: half of what the process may open.
     understudy_open_files_max: i32 = "understudy.open.files.max", "0", AtLeast(0), ReadOnly, Now;
     /// From the close of a broker's last connection to the controller until it counts as dead, unless it is heard again, ms.
-    understudy_broker_disconnect_grace_ms: i32 = "understudy.broker.disconnect.grace.ms", "250", AtLeast(0), ReadOnly, Later;
+    understudy_broker_disconnect_grace_ms: i32 = "understudy.broker.disconnect.grace.ms", "250", AtLeast(0), ReadOnly, Now;
     /// Requests of one connection that may be in work at once; more wait in its socket.
     understudy_connection_requests_max: i32 = "understudy.connection.requests.max", "128", AtLeast(1), ReadOnly, Now;
     /// Bytes of requests held in memory over all connections; beyond it reading pauses.

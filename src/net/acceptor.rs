@@ -3,8 +3,8 @@
 use super::admission::Connections;
 use super::connection::{self, Shared};
 use crate::api::{Broker, Cx, Peer};
-use std::io;
 use std::cell::RefCell;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,11 @@ pub async fn accept(
             tracing::trace!(%address, "gone before it was served: {e}");
             continue;
         }
-        let cx = Cx { broker: broker.clone(), peer: Rc::new(Peer { address, listener: name.clone(), quorum, session: RefCell::default() }), moved: None };
+        let cx = Cx {
+            broker: broker.clone(),
+            peer: Rc::new(Peer { address, listener: name.clone(), quorum, session: RefCell::default() }),
+            moved: None,
+        };
         actix::spawn(connection::serve(stream, cx, shared.clone(), seat));
     }
 }

@@ -147,12 +147,15 @@ const LAYERS: &[Layer] = &[
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("src/actors/controller.rs", "rand", "the process's randomness, handed to the rules as core::chance"),
     ("src/actors/groups/", "wire::records", "what groups are is written in Kafka's schemas"),
+    ("src/actors/link/", "std::net::IpAddr", "where a carried request came from"),
+    ("src/actors/link/", "wire::controller", "what brokers ask their controller is written in Kafka's schemas"),
     ("src/actors/log_io/", "std::process", "a half-done disk job must not be followed by others"),
     ("src/actors/partition/", "uuid", "names for directories that are set aside"),
     ("src/actors/quorum/", "std::process", "without its metadata log a broker cannot go on"),
     ("src/actors/quorum/", "wire::quorum", "what its nodes say to each other is written in Kafka's schemas"),
     ("src/actors/quorum/", "wire::records", "the metadata log is written in Kafka's schemas"),
     ("src/actors/shard/settings.rs", "config", "what a topic's settings come to on this broker"),
+    ("src/api/ask.rs", "actors::controller::NotActive", "how this node's own controller refuses"),
     ("src/api/describe_log_dirs.rs", "rustix::fs::statvfs", "how much room a log directory has"),
     ("src/api/fetch.rs", "actors::controller::Random", "ids of fetch sessions"),
     ("src/api/fetch/reply.rs", "std::io", "ranges too small to leave to the socket are read here"),
@@ -161,6 +164,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("src/config/endpoints.rs", "std::net::IpAddr", "reads addresses, opens nothing"),
     ("src/config/file.rs", "std::fs", "the properties file"),
     ("src/config/file.rs", "std::io", "why it cannot be read"),
+    ("src/wire/controller/", "std::net::IpAddr", "an envelope says where its request came from"),
     ("src/rt/watch.rs", "std::thread::panicking", "how an actor ended"),
 ];
 

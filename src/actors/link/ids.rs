@@ -39,7 +39,8 @@ pub struct GotProducerIds {
 
 impl Link {
     fn ask_for_ids(&mut self, ctx: &mut Context<Self>) {
-        let request = Request::AllocateProducerIds { broker: self.node, broker_epoch: self.membership.epoch().unwrap_or(BrokerEpoch::NONE) };
+        let request =
+            Request::AllocateProducerIds { broker: self.node, broker_epoch: self.membership.epoch().unwrap_or(BrokerEpoch::NONE) };
         let reply = Reply::to(ctx.address(), |outcome| GotProducerIds { outcome });
         self.ask(request, reply);
     }

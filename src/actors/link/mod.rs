@@ -243,7 +243,12 @@ impl Link {
         }
         let (image, delta) = (Arc::new(self.image.clone()), Arc::new(delta));
         let offset = image.offset();
-        self.applying.push_back(Applying { image: image.clone(), committed: clock::now(), brokers: !delta.brokers.is_empty(), missing: self.shards.len() });
+        self.applying.push_back(Applying {
+            image: image.clone(),
+            committed: clock::now(),
+            brokers: !delta.brokers.is_empty(),
+            missing: self.shards.len(),
+        });
         for shard in &self.shards {
             let reply = Reply::to(ctx.address(), move |_| ShardApplied { offset });
             shard.tell(Apply { image: image.clone(), delta: delta.clone(), reply });
@@ -328,9 +333,7 @@ impl Handler<LeaderIs> for Link {
             return;
         }
         let link = ctx.address();
-        self.remote = another.and_then(|leader| {
-            Remote::new(leader, self.node, &self.speaking, move || link.tell(RemoteClosed { leader }))
-        });
+        self.remote = another.and_then(|leader| Remote::new(leader, self.node, &self.speaking, move || link.tell(RemoteClosed { leader })));
         self.meet_controller(ctx);
     }
 }

@@ -31,11 +31,6 @@ pub enum BadDirectory {
     /// Locked by another process, or the disk refused.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// Several nodes would each make a cluster of its own.
-    #[error(
-        "the log directories are not formatted, and with several voters nobody can choose the cluster's id alone: run `understudy storage random-uuid` once, then `understudy storage format -t ID -c FILE` on every node"
-    )]
-    NoClusterId,
     /// It belongs to another cluster or node.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -69,8 +64,21 @@ pub struct AllPrepared {
     pub locks: Vec<DirLock>,
 }
 
+/// The cluster's id as configured, or as found in a directory; `None` at the first start.
+pub fn known_cluster(config: &Config) -> Result<Option<String>, BadDirectory> {
+    if let Some(id) = &config.understudy_cluster_id {
+        return Ok(Some(id.clone()));
+    }
+    for path in config.log_directories().into_iter().chain([config.metadata_directory()]) {
+        if let Some(found) = MetaProperties::read(&Fs, &path)? {
+            return Ok(Some(found.cluster_id));
+        }
+    }
+    Ok(None)
+}
+
 /// Locks the directories, gives new ones the cluster's and this node's id, refuses foreign ones.
-pub fn prepare(config: &Config) -> Result<AllPrepared, BadDirectory> {
+pub fn prepare(config: &Config, cluster_id: String) -> Result<AllPrepared, BadDirectory> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for path in config.log_directories() {
         std::fs::create_dir_all(&path).map_err(|source| BadDirectory::Make { dir: path.clone(), source })?;
@@ -88,7 +96,6 @@ pub fn prepare(config: &Config) -> Result<AllPrepared, BadDirectory> {
         paths.len() - 1
     });
     let locks = paths.iter().map(|path| DirLock::take(path)).collect::<Result<_, _>>()?;
-    let cluster_id = cluster_id(&paths, config)?;
     format_directories(&paths, &cluster_id, BrokerId(config.node_id))?;
     let dirs = paths.into_iter().enumerate().map(|(index, path)| {
         let found = MetaProperties::read(&Fs, &path)?;
@@ -116,23 +123,6 @@ impl AllPrepared {
         let first = epochs.next()?.filter(|epoch| *epoch >= 0)?;
         epochs.all(|epoch| epoch == Some(first)).then_some(BrokerEpoch(first))
     }
-}
-
-/// As configured, as found in a directory, or a new one.
-fn cluster_id(paths: &[PathBuf], config: &Config) -> Result<String, BadDirectory> {
-    if let Some(id) = &config.understudy_cluster_id {
-        return Ok(id.clone());
-    }
-    for path in paths {
-        if let Some(found) = MetaProperties::read(&Fs, path)? {
-            return Ok(found.cluster_id);
-        }
-    }
-    // Each would make an id of its own, and they would not talk to each other.
-    if config.endpoints.voters.len() > 1 {
-        return Err(BadDirectory::NoClusterId);
-    }
-    Ok(random_id().to_string())
 }
 
 /// Starts the directories' threads and lists the partitions that lie there.

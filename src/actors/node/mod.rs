@@ -4,6 +4,7 @@
 //! * What ends the process: a lost metadata log, a panic of a singleton, a second signal. Partitions may die and come back.
 
 mod cleaner;
+mod cluster_id;
 mod directories;
 mod exporter;
 mod history;
@@ -38,6 +39,7 @@ use crate::net::admission::{Admission, Connections};
 use crate::rt::{Tell, clock, port};
 use actix::prelude::*;
 use arc_swap::ArcSwap;
+use cluster_id::Asking;
 use std::cell::{Cell, RefCell};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -64,6 +66,9 @@ pub enum CannotStart {
     /// A log directory.
     #[error(transparent)]
     Directory(#[from] directories::BadDirectory),
+    /// It is not of this cluster.
+    #[error(transparent)]
+    Stranger(#[from] cluster_id::Stranger),
     /// The metadata on disk.
     #[error(transparent)]
     Metadata(#[from] super::quorum::store::Damaged),
@@ -208,17 +213,21 @@ impl Node {
         let phase = Arc::new(AtomicU8::new(Phase::Starting as u8));
         metrics.lifecycle.broker_state.set(1);
 
-        let mut prepared = directories::prepare(&config)?;
+        let (voters, addresses) = voters(&config);
+        let sole = voters == [node];
+        let known = directories::known_cluster(&config)?;
+        let cluster_id = match sole {
+            true => known.unwrap_or_else(|| crate::cli::random_id().to_string()),
+            false => Asking { me: node, voters: &addresses }.agree(known).await?,
+        };
+        let mut prepared = directories::prepare(&config, cluster_id)?;
         metrics.identity(node.0, &prepared.cluster_id);
         let files = Files::new(Fs, open_files(&config));
         let disk = Arc::new(directories::open(&prepared, &config)?);
         let metadata = prepared.metadata();
         let clean = metadata.clean.is_some();
-        let (voters, addresses) = voters(&config);
-        let sole = voters == [node];
         let voting = (voters.clone(), sole);
-        let (store, image) =
-            Store::open(&files, &metadata.path, &prepared.cluster_id, voting, clean, metadata_log(&config), clock::now())?;
+        let (store, image) = Store::open(&files, &metadata.path, &prepared.cluster_id, voting, clean, metadata_log(&config), clock::now())?;
 
         let listeners = listen::bind_all(&config)?;
         let quorum_listeners = listen::bind_quorum(&config)?;

@@ -28,10 +28,7 @@ pub(super) fn alter(broker: BrokerId, epoch: BrokerEpoch, topics: &ByTopicId<Alt
         let rows = rows.iter().map(row).collect();
         alter_partition_request::TopicData::default().with_topic_id(Uuid::from_u128(id.0)).with_partitions(rows)
     });
-    AlterPartitionRequest::default()
-        .with_broker_id(messages::BrokerId(broker.0))
-        .with_broker_epoch(epoch.0)
-        .with_topics(topics.collect())
+    AlterPartitionRequest::default().with_broker_id(messages::BrokerId(broker.0)).with_broker_epoch(epoch.0).with_topics(topics.collect())
 }
 
 /// A leader's proposal; `None` if it names a state of recovery that there is not.

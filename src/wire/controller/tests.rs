@@ -57,8 +57,13 @@ fn requests_come_over_whole() {
     let assign = Request::AssignDirectories { broker: BrokerId(3), broker_epoch: BrokerEpoch(8), directories };
     let (version, body) = written(&assign);
     assert_eq!(assign_directories(read(body, version).unwrap()), assign);
-    let topic =
-        NewTopic { name: "t".into(), partitions: 3, replication_factor: -1, assignments: vec![], configs: vec![("a".into(), Some("b".into()))] };
+    let topic = NewTopic {
+        name: "t".into(),
+        partitions: 3,
+        replication_factor: -1,
+        assignments: vec![],
+        configs: vec![("a".into(), Some("b".into()))],
+    };
     let (version, body) = written(&Request::CreateTopics { topics: vec![topic], validate_only: false });
     let read: CreateTopicsRequest = read(body, version).unwrap();
     assert_eq!((read.topics[0].name.as_str(), read.topics[0].num_partitions, read.topics[0].configs.len()), ("t", 3, 1));

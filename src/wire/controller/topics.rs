@@ -29,16 +29,16 @@ pub(super) fn create(topics: &[NewTopic], validate_only: bool) -> CreateTopicsRe
             .with_assignments(assignments.collect())
             .with_configs(configs.collect())
     };
-    CreateTopicsRequest::default()
-        .with_topics(topics.iter().map(one).collect())
-        .with_timeout_ms(PATIENCE)
-        .with_validate_only(validate_only)
+    CreateTopicsRequest::default().with_topics(topics.iter().map(one).collect()).with_timeout_ms(PATIENCE).with_validate_only(validate_only)
 }
 
 pub(super) fn created(answer: CreateTopicsResponse) -> Result<Answer, NoAnswer> {
     let rows = answer.topics.into_iter().map(|topic| {
-        let made =
-            CreatedTopic { id: Id(topic.topic_id.as_u128()), partitions: topic.num_partitions, replication_factor: topic.replication_factor };
+        let made = CreatedTopic {
+            id: Id(topic.topic_id.as_u128()),
+            partitions: topic.num_partitions,
+            replication_factor: topic.replication_factor,
+        };
         let message = topic.error_message.map(|message| message.to_string());
         let result = outcome(topic.error_code)?.map(|()| made).map_err(|refusal| Refusal { message, ..refusal });
         Ok((topic.name.to_string(), result))
