@@ -43,7 +43,11 @@ impl Quorum {
         let me = self.config.me;
         let is_voter = self.config.is_voter();
         match self.election {
-            ElectionState { leader: Some(leader), .. } if leader == me => self.resigned(Vec::new(), Default::default(), cx),
+            // The others say at once who leads by now; who still waits for this node hears that it must not.
+            ElectionState { leader: Some(leader), .. } if leader == me => {
+                let others = if is_voter { self.config.others().collect() } else { Default::default() };
+                self.resigned(Vec::new(), others, cx)
+            }
             ElectionState { voted: Some((voted, _)), leader: None, .. } if voted == me && is_voter => self.candidate(cx),
             ElectionState { leader: Some(leader), .. } if self.may_lead(leader) => self.following(cx),
             _ => Role::Unattached { election: self.election_timer(cx) },
