@@ -70,7 +70,7 @@ fn a_pre_vote_changes_nothing_and_a_living_leader_needs_none() {
 #[test]
 fn who_led_an_epoch_neither_leads_nor_votes_in_it_again() {
     let (mut node, fx) = idle(1, &[1, 2, 3], state(3, Some(1), None));
-    assert_eq!((node.role(), sent(&fx)), (RoleName::Resigned, vec![]));
+    assert_eq!((node.role(), sent(&fx)), (RoleName::Resigned, vec![(2, "end"), (3, "end")]), "it says so, and hears who leads by now");
     assert_eq!(judge(&mut node, vote(2, 3, (2, 99), false)), (None, false, vec![]));
     assert_eq!(judge(&mut node, vote(2, 3, (3, 10), true)), (None, true, vec![]));
     let fx = node.after(2000);
