@@ -14,7 +14,7 @@ use crate::api::{ApiMetrics, collect_timing};
 use crate::cell::{Counter, Gauge};
 use crate::elections::Elections;
 use crate::family::Family;
-use crate::handles::{Edge, FetchSessions, Groups, Lifecycle, Raft, Refusals, Replicas};
+use crate::handles::{ConsumerGroups, Edge, FetchSessions, Groups, Lifecycle, Raft, Refusals, Replicas};
 use crate::partitions::Partitions;
 use crate::profile::Profiles;
 use crate::sink::{Sink, Source};
@@ -47,6 +47,8 @@ pub struct NodeMetrics {
     pub fetch_sessions: FetchSessions,
     /// Consumer groups by state.
     pub groups: Groups,
+    /// Groups of the consumer protocol by state.
+    pub consumer_groups: ConsumerGroups,
     /// Batches refused, by why.
     pub refusals: Refusals,
     /// State of the broker.
@@ -207,6 +209,7 @@ impl NodeMetrics {
         self.edge.collect(out);
         self.fetch_sessions.collect(out);
         self.groups.collect(out);
+        self.consumer_groups.collect(out);
         self.refusals.collect(out);
         self.lifecycle.collect(out);
         self.raft.collect(out);

@@ -81,3 +81,23 @@ handles! {
         log_end_offset: Gauge = RaftLogEndOffset,
     }
 }
+
+/// Held by group coordinators, each of which adds its own: groups of the consumer protocol, by state.
+#[derive(Debug, Default)]
+pub struct ConsumerGroups {
+    /// Without members.
+    pub empty: Gauge,
+    /// Whose target assignment is to be made.
+    pub assigning: Gauge,
+    /// Some of whose members are not at the target.
+    pub reconciling: Gauge,
+    /// All at the target.
+    pub stable: Gauge,
+}
+
+impl ConsumerGroups {
+    pub(crate) fn collect(&self, out: &mut Sink) {
+        let states = [("empty", &self.empty), ("assigning", &self.assigning), ("reconciling", &self.reconciling), ("stable", &self.stable)];
+        states.iter().for_each(|(state, gauge)| out.put(Family::ConsumerGroups, &[state], gauge.get() as f64));
+    }
+}

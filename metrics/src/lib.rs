@@ -24,7 +24,7 @@ pub use cell::{Counter, Gauge};
 pub use elections::{ElectionReason, ElectionType, Elections};
 pub use families::{Families, NodeMetrics};
 pub use family::{Family, Kind};
-pub use handles::{Edge, FetchSessions, Groups, Lifecycle, Raft, Refusals, Replicas};
+pub use handles::{ConsumerGroups, Edge, FetchSessions, Groups, Lifecycle, Raft, Refusals, Replicas};
 pub use partitions::{Detail, PartitionGauges, Partitions};
 pub use profile::{Profiles, UnknownProfile};
 /// The registry a node shows itself in; whoever makes the node makes one.

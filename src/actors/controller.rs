@@ -19,8 +19,7 @@ use std::time::Duration;
 
 /// See the module.
 pub struct Controller {
-    /// The rules until they are active, with the metadata of the log at start.
-    standby: Option<rules::Controller>,
+    settings: Settings,
     active: Option<Active>,
     /// What a new cluster's metadata begins with.
     bootstrap: Vec<Record>,
@@ -80,9 +79,16 @@ pub struct Lead {
     pub epoch: Epoch,
     /// The offset that the next record gets.
     pub next: Offset,
+    /// All metadata below that.
+    pub image: Image,
     /// Where to append.
     pub quorum: Addr<Quorum>,
 }
+
+/// Lead no more: what is not applied on this broker yet may never be. From: `Quorum`. Lost: never, they share a thread.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Renounce;
 
 /// This broker has published the metadata up to here. From: `Link`. Lost: never, they share a thread.
 #[derive(Message)]
@@ -95,18 +101,10 @@ pub struct Published {
 }
 
 impl Controller {
-    /// A controller that waits for its quorum; `image` is all of the log so far. `balance_every`: how often leaderships go back to preferred
-    /// replicas.
-    pub fn new(
-        settings: Settings,
-        image: Image,
-        bootstrap: Vec<Record>,
-        elections: Elections,
-        balance_every: Option<Duration>,
-    ) -> Controller {
-        let standby = Some(rules::Controller::new(image, settings));
+    /// A controller that waits for its quorum. `balance_every`: how often leaderships go back to preferred replicas.
+    pub fn new(settings: Settings, bootstrap: Vec<Record>, elections: Elections, balance_every: Option<Duration>) -> Controller {
         Controller {
-            standby,
+            settings,
             active: None,
             bootstrap,
             published: Offset::NONE,
@@ -162,13 +160,22 @@ impl Actor for Controller {
 impl Handler<Lead> for Controller {
     type Result = ();
     fn handle(&mut self, m: Lead, _: &mut Context<Self>) {
-        let Some(rules) = self.standby.take() else { return };
         tracing::info!(epoch = m.epoch.0, "active controller");
+        let rules = rules::Controller::new(m.image, self.settings.clone());
         let mut active = Active { quorum: m.quorum, rules, epoch: m.epoch, next: m.next };
         if active.rules.image().features().next().is_none() {
-            active.append(std::mem::take(&mut self.bootstrap), Vec::new(), &mut self.elections, clock::now());
+            active.append(self.bootstrap.clone(), Vec::new(), &mut self.elections, clock::now());
         }
         self.active = Some(active);
+    }
+}
+
+impl Handler<Renounce> for Controller {
+    type Result = ();
+    fn handle(&mut self, _: Renounce, _: &mut Context<Self>) {
+        self.active = None;
+        self.elections.resigned();
+        self.waiting.drain(..).for_each(|waiting| waiting.reply.send(Err(NotActive)));
     }
 }
 
@@ -185,7 +192,7 @@ impl Active {
         self.next = base + records.len() as i64;
         self.rules.advance(self.next + -1, self.epoch);
         shown.decided(self.rules.image(), self.next + -1, elected, changed, detected, decided);
-        self.quorum.tell(AppendRecords { base, records: Arc::new(records) });
+        self.quorum.tell(AppendRecords { epoch: self.epoch, base, records: Arc::new(records) });
     }
 }
 

@@ -76,6 +76,12 @@ impl Elections {
         }
     }
 
+    /// This controller is not the active one any more: what was not committed may never be, and is somebody else's to show.
+    pub fn resigned(&mut self) {
+        self.book.lock().expect("no holder of this lock panics").resigned();
+        self.open.clear();
+    }
+
     /// Everything up to `upto` is committed, since then.
     pub fn committed(&mut self, epoch: Epoch, upto: Offset, at: Millis) {
         let finals = self.book.lock().expect("no holder of this lock panics").committed(upto, at);
@@ -212,5 +218,9 @@ mod tests {
         }
         assert_eq!(elections.book.lock().unwrap().latest().count(), 5, "the loss of a leader is in the book, too");
         assert!(elections.open.is_empty(), "a partition that is gone by now has no line");
+        elections.decided(&image, Offset(12), all.to_vec(), vec![], Millis(7), Millis(7));
+        elections.resigned();
+        elections.committed(Epoch(5), Offset(20), Millis(9));
+        assert_eq!(count("clean", "fenced"), "1", "what was not committed in time is not this controller's");
     }
 }

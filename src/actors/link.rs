@@ -56,6 +56,14 @@ pub struct Committed {
     pub records: Arc<Vec<Record>>,
 }
 
+/// Another image takes the place of all that was committed so far. From: `Quorum`, when it loaded a snapshot. Lost: never, they share a thread.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct ReplaceImage {
+    /// The image.
+    pub image: Box<Image>,
+}
+
 /// A shard has applied the oldest image it was told of. From: the shard. Lost: never; shards end with the process.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -179,16 +187,20 @@ impl Actor for Link {
 
     /// Tells the shards everything that the log held at start.
     fn started(&mut self, ctx: &mut Context<Self>) {
-        let mut delta = Delta::default();
-        for topic in self.image.topics() {
-            delta.topics_created.insert(topic.id);
-            delta.partitions.extend(
-                topic.partitions.keys().map(|partition| crate::core::types::TopicPartition { topic: topic.id, partition: *partition }),
-            );
-        }
-        delta.configs.insert(crate::core::controller::ConfigResource::broker_default());
-        self.spread(delta, ctx);
+        self.spread(everything(&self.image), ctx);
     }
+}
+
+/// What an image has over an empty one.
+fn everything(image: &Image) -> Delta {
+    let mut delta = Delta::default();
+    for topic in image.topics() {
+        delta.topics_created.insert(topic.id);
+        let partitions = topic.partitions.keys();
+        delta.partitions.extend(partitions.map(|partition| crate::core::types::TopicPartition { topic: topic.id, partition: *partition }));
+    }
+    delta.configs.insert(crate::core::controller::ConfigResource::broker_default());
+    delta
 }
 
 impl Handler<Committed> for Link {
@@ -203,6 +215,20 @@ impl Handler<Committed> for Link {
             }
         }
         self.image.advance(m.last, m.epoch);
+        self.spread(delta, ctx);
+    }
+}
+
+impl Handler<ReplaceImage> for Link {
+    type Result = ();
+    fn handle(&mut self, m: ReplaceImage, ctx: &mut Context<Self>) {
+        let old = std::mem::replace(&mut self.image, *m.image);
+        let mut delta = everything(&self.image);
+        delta.topics_created.retain(|id| old.topic(*id).is_none());
+        for topic in old.topics().filter(|topic| self.image.topic(topic.id).is_none()) {
+            delta.topics_deleted.insert(topic.id, topic.clone());
+        }
+        delta.configs.extend(self.image.topics().map(|topic| crate::core::controller::ConfigResource::topic(&topic.name)));
         self.spread(delta, ctx);
     }
 }

@@ -1,5 +1,6 @@
 //! The actors: thin shells that read a message, call the core, and perform what it decided.
 
+pub mod cleaner;
 pub mod controller;
 pub mod elections;
 pub mod groups;

@@ -71,7 +71,8 @@ fn entries(
         Some(ResourceType::BrokerLogger) if id(name)? == node => Ok(Some(Vec::new())),
         Some(ResourceType::BrokerLogger) => Err(invalid(format!("Unexpected broker id, expected {node} but received {name}"))),
         Some(ResourceType::ClientMetrics) => Err(invalid("Unsupported resource type: CLIENT_METRICS")),
-        Some(ResourceType::Group) => Err(invalid("Unsupported resource type: GROUP")),
+        Some(ResourceType::Group) if name.is_empty() => Err(invalid("Group name must not be empty")),
+        Some(ResourceType::Group) => Ok(Some(describer.group(&settings::of(image, ResourceType::Group, name)))),
         None => Err(invalid("Unsupported resource type: UNKNOWN")),
     }
 }
@@ -154,7 +155,8 @@ mod tests {
             (8, "", 42, "Broker id must not be empty"),
             (8, "2", 42, "Unexpected broker id, expected 1 but received 2"),
             (16, "m", 42, "Unsupported resource type: CLIENT_METRICS"),
-            (32, "g", 42, "Unsupported resource type: GROUP"),
+            (32, "g", 0, ""),
+            (32, "", 42, "Group name must not be empty"),
             (3, "g", 42, "This most likely occurs"),
         ] {
             let answer = answer(&call(SPEC, 4), &request(vec![resource(kind, name)]));

@@ -107,6 +107,10 @@ questions! {
     fetch: Fetch(Fetch) -> Result<Vec<Rows<Option<crate::core::group::CommittedOffset>>>, Why>;
     /// OffsetDelete.
     delete_offsets: DeleteOffsets(DeleteOffsets) -> Result<Vec<Rows<Result<(), Why>>>, Why>;
+    /// ConsumerGroupHeartbeat.
+    beat: Beat(ConsumerBeat) -> Result<Beat, Refused>;
+    /// ConsumerGroupDescribe, of one group.
+    describe_consumers: DescribeConsumers(Vec<Arc<str>>) -> Result<Vec<(Arc<str>, Result<DescribedConsumer, Refused>)>, Why>;
     /// DescribeGroups, of one group.
     describe: Describe(Vec<Arc<str>>) -> Result<Vec<(Arc<str>, Result<Described, Why>)>, Why>;
     /// DeleteGroups, of one group.

@@ -36,6 +36,7 @@ pub fn handle(cx: &Cx, call: &Rc<Call>, request: OffsetCommitRequest) -> Outcome
             generation: request.generation_id_or_member_epoch,
         },
         topics: known,
+        knows_epochs: call.version >= 9,
         retention: (2..=4).contains(&call.version).then_some(request.retention_time_ms).filter(|ms| *ms >= 0),
     };
     let (call, answer) = (call.clone(), commit(cx, &request.group_id, question));

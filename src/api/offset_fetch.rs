@@ -5,7 +5,7 @@
 //! * v7 only stable offsets, if asked for (KIP-447). v8 many groups (KIP-709). v9 members of the new protocol (KIP-848).
 //! * v10, with topic ids, is not served: the message library lacks it.
 
-use super::groups::{fetch, shared};
+use super::groups::{fetch, shared, shared_or_none};
 use super::terms::{text, topic_name};
 use super::{Call, Cx, Outcome, Spec};
 use crate::core::group::request::{Fetch, Rows};
@@ -52,11 +52,13 @@ fn questions(version: i16, request: &OffsetFetchRequest) -> Vec<Fetch> {
             group: shared(&group.group_id),
             topics: group.topics.as_ref().map(|topics| topics.iter().map(|topic| rows(&topic.name, &topic.partition_indexes)).collect()),
             require_stable,
+            member: shared_or_none(group.member_id.as_ref()),
+            epoch: group.member_epoch,
         };
         return request.groups.iter().map(of).collect();
     }
     let topics = request.topics.as_ref().map(|topics| topics.iter().map(|topic| rows(&topic.name, &topic.partition_indexes)).collect());
-    vec![Fetch { group: shared(&request.group_id), topics, require_stable }]
+    vec![Fetch { group: shared(&request.group_id), topics, require_stable, member: None, epoch: -1 }]
 }
 
 /// Old consumers ask again after NOT_COORDINATOR, and do not know that a coordinator may be unavailable.

@@ -6,6 +6,8 @@
 mod config;
 mod election;
 pub mod logging;
+#[cfg(feature = "sim")]
+mod sim;
 mod storage;
 
 use crate::config::{Config, ConfigErrors, Given, Origin, SourceError, Standing, file};
@@ -55,6 +57,9 @@ enum Command {
     /// Look at elections.
     #[command(subcommand)]
     Election(ElectionCommand),
+    /// Run the metadata quorum in a simulator, under faults, from seeds.
+    #[cfg(feature = "sim")]
+    Sim(sim::Simulate),
 }
 
 #[derive(Debug, Subcommand)]
@@ -206,6 +211,8 @@ fn answer(command: Option<Command>, environment: &[(String, String)], out: &mut 
             election::history(Config::load(given(&settings)?)?.http_address(), limit, topic.as_deref(), out)?;
             Ok(0)
         }
+        #[cfg(feature = "sim")]
+        Some(Command::Sim(what)) => Ok(if sim::simulate(&what, out)? { 0 } else { 1 }),
         Some(Command::Storage(StorageCommand::RandomUuid)) => {
             writeln!(out, "{}", random_id())?;
             Ok(0)

@@ -14,6 +14,9 @@ pub enum Refused {
     /// No topic key of that name.
     #[error("Unknown topic config name: {0}")]
     UnknownTopicKey(String),
+    /// No key of groups of that name.
+    #[error("Unknown group config name: {0}")]
+    UnknownGroupKey(String),
     /// No broker key of that name, where its type is needed.
     #[error("Unknown config name: {0}")]
     UnknownBrokerKey(String),

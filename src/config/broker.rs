@@ -7,7 +7,7 @@ use super::file::Given;
 use super::key::Status::{Later, Now};
 use super::key::Update::{ClusterWide, PerBroker, ReadOnly};
 use super::key::{CleanupPolicy, CompressionType, Key, LogFormat, RecordValidation, TimestampType, Typed, default_text};
-use super::value::Rule::{Addresses, Any, AtLeast, Between, GzipLevel, ListOf, OneOf, SomeList, SomeOf};
+use super::value::Rule::{Addresses, Any, AtLeast, Between, GzipLevel, ListOf, OneOf, OneOfAnyCase, SomeList, SomeOf};
 use super::value::Value;
 use std::collections::BTreeMap;
 
@@ -87,21 +87,21 @@ keys! {
     /// Addresses at which to find a dynamic metadata quorum, `host:port`.
     controller_quorum_bootstrap_servers: Vec<String> = "controller.quorum.bootstrap.servers", "", Addresses, ReadOnly, Later;
     /// How long a candidate waits for votes before it tries again, ms.
-    controller_quorum_election_timeout_ms: i32 = "controller.quorum.election.timeout.ms", "1000", AtLeast(0), ReadOnly, Later;
+    controller_quorum_election_timeout_ms: i32 = "controller.quorum.election.timeout.ms", "1000", AtLeast(0), ReadOnly, Now;
     /// How long without a fetch a quorum member keeps its leader, and a leader its followers, ms.
-    controller_quorum_fetch_timeout_ms: i32 = "controller.quorum.fetch.timeout.ms", "2000", AtLeast(0), ReadOnly, Later;
+    controller_quorum_fetch_timeout_ms: i32 = "controller.quorum.fetch.timeout.ms", "2000", AtLeast(0), ReadOnly, Now;
     /// Longest random pause before a new candidacy, ms.
-    controller_quorum_election_backoff_max_ms: i32 = "controller.quorum.election.backoff.max.ms", "1000", AtLeast(0), ReadOnly, Later;
+    controller_quorum_election_backoff_max_ms: i32 = "controller.quorum.election.backoff.max.ms", "1000", AtLeast(0), ReadOnly, Now;
     /// How long the quorum leader gathers records before it writes them, ms.
     controller_quorum_append_linger_ms: i32 = "controller.quorum.append.linger.ms", "25", AtLeast(0), ReadOnly, Later;
     /// How long a request to another quorum member may take, ms.
-    controller_quorum_request_timeout_ms: i32 = "controller.quorum.request.timeout.ms", "2000", AtLeast(0), ReadOnly, Later;
+    controller_quorum_request_timeout_ms: i32 = "controller.quorum.request.timeout.ms", "2000", AtLeast(0), ReadOnly, Now;
     /// Pause after a failed request to another quorum member, ms.
-    controller_quorum_retry_backoff_ms: i32 = "controller.quorum.retry.backoff.ms", "20", AtLeast(0), ReadOnly, Later;
+    controller_quorum_retry_backoff_ms: i32 = "controller.quorum.retry.backoff.ms", "20", AtLeast(0), ReadOnly, Now;
     /// Most bytes of metadata log in one answer to a quorum member.
-    controller_quorum_fetch_max_bytes: i32 = "controller.quorum.fetch.max.bytes", "1048576", AtLeast(1), ReadOnly, Later;
+    controller_quorum_fetch_max_bytes: i32 = "controller.quorum.fetch.max.bytes", "1048576", AtLeast(1), ReadOnly, Now;
     /// Most bytes of a snapshot in one answer to a quorum member.
-    controller_quorum_fetch_snapshot_max_bytes: i32 = "controller.quorum.fetch.snapshot.max.bytes", "1048576", AtLeast(1), ReadOnly, Later;
+    controller_quorum_fetch_snapshot_max_bytes: i32 = "controller.quorum.fetch.snapshot.max.bytes", "1048576", AtLeast(1), ReadOnly, Now;
     /// Directory of the metadata log; absent: the first log directory.
     metadata_log_dir: Option<String> = "metadata.log.dir", none, Any, ReadOnly, Now;
     /// Size at which the metadata log starts a new segment.
@@ -208,26 +208,28 @@ keys! {
     log_message_timestamp_after_max_ms: i64 = "log.message.timestamp.after.max.ms", "3600000", AtLeast(0), ClusterWide, Now;
 
     // Compaction.
+    /// Whether logs are compacted at all.
+    log_cleaner_enable: bool = "log.cleaner.enable", "true", Any, ReadOnly, Now;
     /// Threads that compact logs.
-    log_cleaner_threads: i32 = "log.cleaner.threads", "1", AtLeast(0), ClusterWide, Later;
+    log_cleaner_threads: i32 = "log.cleaner.threads", "1", AtLeast(0), ClusterWide, Now;
     /// Memory for the keys of one compaction, over all threads, bytes.
-    log_cleaner_dedupe_buffer_size: i64 = "log.cleaner.dedupe.buffer.size", "134217728", Any, ClusterWide, Later;
+    log_cleaner_dedupe_buffer_size: i64 = "log.cleaner.dedupe.buffer.size", "134217728", Any, ClusterWide, Now;
     /// Read and write buffers of compaction, over all threads, bytes.
-    log_cleaner_io_buffer_size: i32 = "log.cleaner.io.buffer.size", "524288", AtLeast(0), ClusterWide, Later;
+    log_cleaner_io_buffer_size: i32 = "log.cleaner.io.buffer.size", "524288", AtLeast(0), ClusterWide, Now;
     /// How full the key table of a compaction may get, 0 to 1.
-    log_cleaner_io_buffer_load_factor: f64 = "log.cleaner.io.buffer.load.factor", "0.9", Any, ClusterWide, Later;
+    log_cleaner_io_buffer_load_factor: f64 = "log.cleaner.io.buffer.load.factor", "0.9", Any, ClusterWide, Now;
     /// Most bytes a second that compaction reads and writes.
-    log_cleaner_io_max_bytes_per_second: f64 = "log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", Any, ClusterWide, Later;
+    log_cleaner_io_max_bytes_per_second: f64 = "log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", Any, ClusterWide, Now;
     /// Pause of the compactor when nothing is to be done, ms.
-    log_cleaner_backoff_ms: i64 = "log.cleaner.backoff.ms", "15000", AtLeast(0), ClusterWide, Later;
+    log_cleaner_backoff_ms: i64 = "log.cleaner.backoff.ms", "15000", AtLeast(0), ClusterWide, Now;
     /// How long a compacted topic keeps tombstones, ms.
-    log_cleaner_delete_retention_ms: i64 = "log.cleaner.delete.retention.ms", "86400000", AtLeast(0), ClusterWide, Later;
+    log_cleaner_delete_retention_ms: i64 = "log.cleaner.delete.retention.ms", "86400000", AtLeast(0), ClusterWide, Now;
     /// Share of uncompacted log that makes a compaction worth it, 0 to 1.
-    log_cleaner_min_cleanable_ratio: f64 = "log.cleaner.min.cleanable.ratio", "0.5", Between(0, 1), ClusterWide, Later;
+    log_cleaner_min_cleanable_ratio: f64 = "log.cleaner.min.cleanable.ratio", "0.5", Between(0, 1), ClusterWide, Now;
     /// Shortest time a record stays uncompacted, ms.
-    log_cleaner_min_compaction_lag_ms: i64 = "log.cleaner.min.compaction.lag.ms", "0", AtLeast(0), ClusterWide, Later;
+    log_cleaner_min_compaction_lag_ms: i64 = "log.cleaner.min.compaction.lag.ms", "0", AtLeast(0), ClusterWide, Now;
     /// Longest time a record stays uncompacted, ms.
-    log_cleaner_max_compaction_lag_ms: i64 = "log.cleaner.max.compaction.lag.ms", "9223372036854775807", AtLeast(1), ClusterWide, Later;
+    log_cleaner_max_compaction_lag_ms: i64 = "log.cleaner.max.compaction.lag.ms", "9223372036854775807", AtLeast(1), ClusterWide, Now;
     /// With tiered storage: how long segments stay on local disk, ms; -2 as `log.retention.ms`.
     log_local_retention_ms: i64 = "log.local.retention.ms", "-2", AtLeast(-2), ClusterWide, Later;
     /// With tiered storage: bytes that stay on local disk; -2 as `log.retention.bytes`.
@@ -330,6 +332,32 @@ keys! {
     group_initial_rebalance_delay_ms: i32 = "group.initial.rebalance.delay.ms", "3000", Any, ReadOnly, Now;
     /// Most members of a classic group.
     group_max_size: i32 = "group.max.size", "2147483647", AtLeast(1), ReadOnly, Now;
+    /// The protocols that groups may follow: `classic` always, `consumer` if it is named.
+    group_coordinator_rebalance_protocols: Vec<String> = "group.coordinator.rebalance.protocols", "classic,consumer,streams", SomeOf(&["consumer", "classic", "share", "streams"]), ReadOnly, Now;
+    /// How long a member of a consumer group may be silent, ms.
+    group_consumer_session_timeout_ms: i32 = "group.consumer.session.timeout.ms", "45000", AtLeast(1), ReadOnly, Now;
+    /// The shortest session that a consumer group may have, ms.
+    group_consumer_min_session_timeout_ms: i32 = "group.consumer.min.session.timeout.ms", "45000", AtLeast(1), ReadOnly, Now;
+    /// The longest session that a consumer group may have, ms.
+    group_consumer_max_session_timeout_ms: i32 = "group.consumer.max.session.timeout.ms", "60000", AtLeast(1), ReadOnly, Now;
+    /// How often members of a consumer group are to be heard of, ms.
+    group_consumer_heartbeat_interval_ms: i32 = "group.consumer.heartbeat.interval.ms", "5000", AtLeast(1), ReadOnly, Now;
+    /// The shortest such interval that a consumer group may have, ms.
+    group_consumer_min_heartbeat_interval_ms: i32 = "group.consumer.min.heartbeat.interval.ms", "5000", AtLeast(1), ReadOnly, Now;
+    /// The longest such interval that a consumer group may have, ms.
+    group_consumer_max_heartbeat_interval_ms: i32 = "group.consumer.max.heartbeat.interval.ms", "15000", AtLeast(1), ReadOnly, Now;
+    /// Most members of a consumer group.
+    group_consumer_max_size: i32 = "group.consumer.max.size", "2147483647", AtLeast(1), ReadOnly, Now;
+    /// The assignors that members of consumer groups may name: `uniform`, `range`. The first is the default.
+    group_consumer_assignors: Vec<String> = "group.consumer.assignors", "uniform,range", SomeList, ReadOnly, Now;
+    /// Whether groups with members may go from the classic protocol to the consumer protocol and back.
+    group_consumer_migration_policy: String = "group.consumer.migration.policy", "bidirectional", OneOfAnyCase(&["DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"]), ReadOnly, Now;
+    /// The least time between two assignments of a consumer group, ms.
+    group_consumer_assignment_interval_ms: i32 = "group.consumer.assignment.interval.ms", "1000", AtLeast(0), ClusterWide, Now;
+    /// The shortest such time that a consumer group may have, ms.
+    group_consumer_min_assignment_interval_ms: i32 = "group.consumer.min.assignment.interval.ms", "0", AtLeast(0), ReadOnly, Now;
+    /// The longest such time that a consumer group may have, ms.
+    group_consumer_max_assignment_interval_ms: i32 = "group.consumer.max.assignment.interval.ms", "15000", AtLeast(0), ReadOnly, Now;
 
     // Transactions and producers.
     /// Partitions of `__transaction_state`; not to be changed once it exists.

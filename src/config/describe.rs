@@ -4,6 +4,7 @@
 use super::broker::Config;
 use super::dynamic::{Settings, in_force, synonyms};
 use super::file::Setting;
+use super::group_keys::{GROUP_KEYS, group_key};
 use super::key::Update;
 use super::load::{base_of_listener_key, file_key, key, keys};
 use super::topic::{TOPIC_KEYS, effective, topic_defaults, topic_key};
@@ -15,6 +16,8 @@ use std::collections::BTreeMap;
 pub enum Source {
     /// An override of the topic.
     Topic,
+    /// A setting of the group.
+    Group,
     /// Dynamic configuration of one broker.
     DynamicBroker,
     /// Dynamic configuration of all brokers.
@@ -30,6 +33,7 @@ impl Source {
     pub fn id(self) -> i8 {
         match self {
             Source::Topic => 1,
+            Source::Group => 8,
             Source::DynamicBroker => 2,
             Source::DynamicDefaultBroker => 3,
             Source::StaticBroker => 4,
@@ -41,6 +45,7 @@ impl Source {
     pub fn name(self) -> &'static str {
         match self {
             Source::Topic => "DYNAMIC_TOPIC_CONFIG",
+            Source::Group => "DYNAMIC_GROUP_CONFIG",
             Source::DynamicBroker => "DYNAMIC_BROKER_CONFIG",
             Source::DynamicDefaultBroker => "DYNAMIC_DEFAULT_BROKER_CONFIG",
             Source::StaticBroker => "STATIC_BROKER_CONFIG",
@@ -121,6 +126,29 @@ impl<'a> Describer<'a> {
                 read_only: false,
                 sensitive: key.is_none(),
                 config_type: key.map(|key| key.kind),
+                documentation: key.map(|key| key.doc),
+                synonyms,
+            }
+        })
+    }
+
+    /// A group with these settings: all keys of groups that are known here, by name.
+    pub fn group(&self, own: &Settings) -> Vec<ConfigEntry> {
+        sorted(GROUP_KEYS.iter().map(|key| key.name).chain(own.keys().map(String::as_str)), |name| {
+            let key = group_key(name);
+            let of_broker = key.and_then(|key| self.current.values.get(key.broker_name)).map(Value::to_string);
+            let value = own.get(name).cloned().or(of_broker).filter(|_| key.is_some());
+            let mut synonyms = key.map(|key| self.settings_of(key.broker_name, false)).unwrap_or_default();
+            if own.contains_key(name) {
+                synonyms.insert(0, Synonym { name: name.into(), value: value.clone(), source: Source::Group });
+            }
+            ConfigEntry {
+                name: name.into(),
+                value,
+                source: synonyms.first().map_or(Source::Default, |synonym| synonym.source),
+                read_only: false,
+                sensitive: key.is_none(),
+                config_type: key.map(|_| Kind::Int),
                 documentation: key.map(|key| key.doc),
                 synonyms,
             }

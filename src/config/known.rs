@@ -4,7 +4,7 @@
 use super::key::Update::{ClusterWide, PerBroker, ReadOnly};
 use super::key::{Key, Status, Update};
 use super::value::Kind::{self, Boolean, Class, Double, Int, List, Long, Password, Short, String};
-use super::value::Rule::{self, AtLeast, Between, Fraction, NonEmpty, NonNull, OneOf, OneOfAnyCase, SomeList, SomeOf};
+use super::value::Rule::{self, AtLeast, Between, Fraction, NonEmpty, NonNull, OneOf, OneOfAnyCase, SomeList};
 use super::value::Rule::{Any, List as AnyList};
 
 const DOC: &str = "Known to Apache Kafka; this broker does nothing with it yet.";
@@ -42,23 +42,10 @@ pub(super) const KNOWN: &[Key] = &[
     later("early.start.listeners", List, None, AnyList, ReadOnly, false),
     later("fetch.purgatory.purge.interval.requests", Int, Some("1000"), Any, ReadOnly, false),
     later("follower.fetch.last.tiered.offset.enable", Boolean, Some("false"), Any, ClusterWide, false),
-    later("group.consumer.assignment.interval.ms", Int, Some("1000"), AtLeast(0), ClusterWide, false),
-    later("group.consumer.assignors", List, Some("uniform,range"), SomeList, ReadOnly, false),
-    later("group.consumer.heartbeat.interval.ms", Int, Some("5000"), AtLeast(1), ReadOnly, false),
-    later("group.consumer.max.assignment.interval.ms", Int, Some("15000"), AtLeast(0), ReadOnly, false),
-    later("group.consumer.max.heartbeat.interval.ms", Int, Some("15000"), AtLeast(1), ReadOnly, false),
-    later("group.consumer.max.session.timeout.ms", Int, Some("60000"), AtLeast(1), ReadOnly, false),
-    later("group.consumer.max.size", Int, Some("2147483647"), AtLeast(1), ReadOnly, false),
-    later("group.consumer.migration.policy", String, Some("bidirectional"), OneOfAnyCase(&["DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"]), ReadOnly, false),
-    later("group.consumer.min.assignment.interval.ms", Int, Some("0"), AtLeast(0), ReadOnly, false),
-    later("group.consumer.min.heartbeat.interval.ms", Int, Some("5000"), AtLeast(1), ReadOnly, false),
-    later("group.consumer.min.session.timeout.ms", Int, Some("45000"), AtLeast(1), ReadOnly, false),
     later("group.consumer.regex.refresh.interval.ms", Int, Some("600000"), AtLeast(10000), ReadOnly, true),
-    later("group.consumer.session.timeout.ms", Int, Some("45000"), AtLeast(1), ReadOnly, false),
     later("group.coordinator.append.linger.ms", Int, Some("-1"), AtLeast(-1), ReadOnly, false),
     later("group.coordinator.background.threads", Int, Some("2"), AtLeast(1), ReadOnly, false),
     later("group.coordinator.cached.buffer.max.bytes", Int, Some("1048588"), AtLeast(524288), ClusterWide, false),
-    later("group.coordinator.rebalance.protocols", List, Some("classic,consumer,streams"), SomeOf(&["consumer", "classic", "share", "streams"]), ReadOnly, false),
     later("group.coordinator.threads", Int, Some("4"), AtLeast(1), ReadOnly, false),
     later("group.share.assignment.interval.ms", Int, Some("1000"), AtLeast(0), ClusterWide, false),
     later("group.share.assignors", List, Some("simple"), SomeList, ReadOnly, false),
@@ -101,7 +88,6 @@ pub(super) const KNOWN: &[Key] = &[
     later("internal.metadata.max.batch.size.in.bytes", Int, Some("8388608"), Any, ReadOnly, true),
     later("kafka.metrics.polling.interval.secs", Int, Some("10"), AtLeast(1), ReadOnly, false),
     later("kafka.metrics.reporters", List, Some(""), AnyList, ReadOnly, false),
-    later("log.cleaner.enable", Boolean, Some("true"), Any, ReadOnly, false),
     later("metric.reporters", List, Some("org.apache.kafka.common.metrics.JmxReporter"), AnyList, ClusterWide, false),
     later("metrics.num.samples", Int, Some("2"), AtLeast(1), ReadOnly, false),
     later("metrics.recording.level", String, Some("INFO"), Any, ReadOnly, false),

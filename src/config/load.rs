@@ -225,6 +225,7 @@ impl Config {
             "http.listen",
             "is not host:port; write 0.0.0.0:port for every interface",
         );
+        self.group_conflicts(&mut require);
         found
     }
 

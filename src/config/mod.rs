@@ -10,6 +10,8 @@ mod describe;
 mod dynamic;
 mod endpoints;
 pub mod file;
+mod group_keys;
+mod groups;
 pub mod key;
 mod known;
 mod load;

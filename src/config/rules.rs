@@ -3,6 +3,7 @@
 use super::alter::{Refused, broker_list_default, check_broker, check_topic, topic_list_default};
 use super::broker::Config;
 use super::dynamic::Settings;
+use super::group_keys::check_group;
 use crate::core::controller::records::ResourceType;
 use crate::core::controller::{ConfigResource, ConfigRules, Configs, Image, Refusal, Why};
 use std::sync::{Arc, Mutex};
@@ -74,7 +75,7 @@ impl ConfigRules for Rules {
             ResourceType::Broker => self.check_broker(image, &resource.name, new),
             // Nothing here would act on them.
             ResourceType::ClientMetrics => Err(Refusal::new(Why::InvalidRequest, "This broker takes no client metrics.")),
-            ResourceType::Group => Err(Refusal::new(Why::InvalidRequest, "This broker coordinates no groups.")),
+            ResourceType::Group => check_group(&self.current(image), &settings(new)).map_err(|refused| refusal(&refused, true)),
             ResourceType::BrokerLogger => Err(Refusal::new(Why::InvalidRequest, "Log levels are not kept in the metadata log.")),
         }
     }
@@ -147,7 +148,10 @@ mod tests {
         assert_eq!(why(&one, "log.retention.ms", "soon"), Some(Why::InvalidRequest));
         assert_eq!(why(&all, "node.id", "2"), Some(Why::InvalidRequest));
         assert_eq!(why(&ConfigResource::broker(BrokerId(2)), "node.id", "2"), None, "that broker checks");
-        for kind in [ResourceType::Group, ResourceType::ClientMetrics, ResourceType::BrokerLogger] {
+        let group = ConfigResource { kind: ResourceType::Group, name: "g".into() };
+        assert_eq!(why(&group, "consumer.session.timeout.ms", "50000"), None);
+        assert_eq!(why(&group, "consumer.session.timeout.ms", "1"), Some(Why::InvalidConfig));
+        for kind in [ResourceType::ClientMetrics, ResourceType::BrokerLogger] {
             assert_eq!(why(&ConfigResource { kind, name: "x".into() }, "a", "1"), Some(Why::InvalidRequest));
         }
     }

@@ -1,6 +1,7 @@
 //! What group coordination costs: the rules by themselves, and a broker of its own process over the wire. Prints figures; fails if one is
 //! beyond what the project promises. `cargo bench --bench groups -- rules` or `-- wire` runs one of the two.
 
+mod consumers;
 mod rules;
 mod wire;
 
@@ -15,7 +16,7 @@ fn report(what: &str, took: Duration, count: usize, limit: Duration) {
 
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    for (name, run) in [("rules", rules::run as fn()), ("wire", wire::run)] {
+    for (name, run) in [("rules", rules::run as fn()), ("consumers", consumers::run), ("wire", wire::run)] {
         if asked.is_empty() || asked.iter().any(|asked| asked == name) {
             run();
         }

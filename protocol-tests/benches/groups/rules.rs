@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use understudy::core::chance::Chance;
+use understudy::core::controller::Image;
 use understudy::core::group::assign::{Assignor, MemberSpec, assign};
 use understudy::core::group::request::*;
-use understudy::core::group::{CommittedOffset, Coordinator, GroupRecord};
+use understudy::core::group::{CommittedOffset, Coordinator, GroupRecord, Topics};
 use understudy::core::types::{Epoch, Id, Millis, Offset};
 use understudy::wire::records::group::{Names, decode_with, encode};
 use understudy_protocol_tests::patience::thread_cpu;
@@ -26,11 +27,11 @@ impl Chance for Counter {
 }
 
 /// A coordinator whose writes are committed at once.
-struct Town {
+pub struct Town {
     coordinator: Coordinator,
     chance: Counter,
     next: u64,
-    answers: Vec<(Ticket, Answer)>,
+    pub answers: Vec<(Ticket, Answer)>,
     fx: Vec<Effect>,
 }
 
@@ -38,12 +39,18 @@ const NOW: Millis = Millis(1_700_000_000_000);
 
 impl Town {
     fn new() -> Town {
-        let mut coordinator = Coordinator::new(Settings { initial_rebalance_delay: 0, ..Settings::default() });
+        Town::with(Arc::new(Image::empty("")))
+    }
+
+    pub fn with(topics: Arc<dyn Topics>) -> Town {
+        let mut settings = Settings { initial_rebalance_delay: 0, ..Settings::default() };
+        settings.consumer.assignment_interval = 0;
+        let mut coordinator = Coordinator::new(settings, topics);
         coordinator.loaded(NOW, &mut Vec::new());
         Town { coordinator, chance: Counter(1), next: 0, answers: Vec::new(), fx: Vec::new() }
     }
 
-    fn ask(&mut self, request: Request) {
+    pub fn ask(&mut self, request: Request) {
         self.next += 1;
         self.coordinator.ask(Ticket(self.next), request, NOW, &mut self.chance, &mut self.fx);
         while !self.fx.is_empty() {
@@ -157,7 +164,7 @@ fn memory() {
         let group = format!("service-{i}-consumers");
         let members = stable(&mut town, &group, 3, &Bytes::from_static(&[7; 60]));
         let topics = vec![Rows { topic: "topic".into(), id: Id(5), partitions: (0..10).map(|p| (p, offset(1))).collect() }];
-        town.ask(Request::Commit(Commit { from: members[0].clone(), topics, retention: None }));
+        town.ask(Request::Commit(Commit { from: members[0].clone(), topics, retention: None, knows_epochs: false }));
         town.answers.clear();
     }
     let grown = (resident() - before) >> 20;
@@ -220,7 +227,7 @@ fn commits() {
     let start = thread_cpu();
     for at in 0..100_000 {
         let topics = vec![Rows { topic: topic.clone(), id: Id(5), partitions: vec![(at as i32 % 1_000, offset(at))] }];
-        town.ask(Request::Commit(Commit { from: from.clone(), topics, retention: None }));
+        town.ask(Request::Commit(Commit { from: from.clone(), topics, retention: None, knows_epochs: false }));
         town.answers.clear();
     }
     report("commit of one offset", thread_cpu() - start, 100_000, Duration::from_micros(20));
@@ -245,7 +252,7 @@ fn loading() {
     let raw: Vec<_> = (0..1_000_000).map(|i| encode(&record(i / 10 * 7_919 % 100_000 * 10 + i % 10)).expect("it can be encoded")).collect();
     let load = || {
         let start = thread_cpu();
-        let (mut coordinator, mut names) = (Coordinator::new(Settings::default()), Names::default());
+        let (mut coordinator, mut names) = (Coordinator::new(Settings::default(), Arc::new(Image::empty(""))), Names::default());
         for (key, value) in &raw {
             coordinator.replay(decode_with(&mut names, key, value.as_deref()).expect("it can be decoded"));
         }

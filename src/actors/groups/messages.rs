@@ -1,8 +1,9 @@
 //! What one may say to a [`Groups`](super::Groups) actor.
 
+use crate::core::controller::Image;
 use crate::core::group::report::{GroupReport, Mark};
 use crate::core::group::request::DeletedTopic;
-use crate::core::group::{Answer, Request};
+use crate::core::group::{Answer, Request, Settings};
 use crate::rt::Reply;
 use actix::prelude::*;
 use std::sync::Arc;
@@ -35,6 +36,23 @@ pub struct Report {
 #[derive(Message, Clone)]
 #[rtype(result = "()")]
 pub struct TopicsDeleted(pub Arc<[DeletedTopic]>);
+
+/// Topics came, went or grew, or settings of groups changed. From: the shard. Lost: with the coordinator; the next one begins with the newest.
+#[derive(Message, Clone)]
+#[rtype(result = "()")]
+pub struct TopicsChanged {
+    /// All topics, from now on.
+    pub topics: Arc<Image>,
+    /// The names of those that changed.
+    pub changed: Arc<[Arc<str>]>,
+    /// Whether some are new.
+    pub some_new: bool,
+}
+
+/// Settings changed. From: the shard. Lost: with the coordinator; the next one begins with the newest.
+#[derive(Message, Clone)]
+#[rtype(result = "()")]
+pub struct Reconfigured(pub Settings);
 
 /// This broker leads the partition no longer, or stops: answer all that wait, and end. From: the shard. Lost: never, they share a thread.
 #[derive(Message)]

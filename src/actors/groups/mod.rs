@@ -9,12 +9,14 @@
 mod batches;
 mod counts;
 pub mod messages;
+mod news;
 mod outgoing;
 
 use super::controller::Random;
 use super::log_io::{Handle, Job};
 use super::partition::Partition;
 use super::partition::messages::{Append, AppendRefused, Appended, Describe, Positions, Read, ReadAnswer, ReadRefused};
+use crate::core::controller::Image;
 use crate::core::group::{self, Answer, Coordinator, Effect, Ticket, Why, WriteId};
 use crate::core::types::{Acks, BrokerId, Epoch, Millis, Offset, Reader, TopicPartition};
 use crate::log::validate::Origin;
@@ -24,8 +26,10 @@ use actix::prelude::*;
 use batches::{Chunk, Encoded, Unreadable};
 use counts::Counts;
 use messages::{Ask, Report, TOPIC, TopicsDeleted, Unload};
+use news::News;
 use outgoing::{Full, Outgoing};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use understudy_metrics::Families;
 
@@ -51,6 +55,8 @@ pub struct NewGroups {
     pub node: BrokerId,
     /// How groups are run.
     pub settings: group::Settings,
+    /// The topics that there are.
+    pub topics: Arc<Image>,
     /// `offsets.load.buffer.size`: bytes read at a time.
     pub load_bytes: u32,
     /// Metric handles.
@@ -71,6 +77,8 @@ pub struct Groups {
     next: Ticket,
     /// Writes that are told to the partition when the mailbox is empty.
     outgoing: Outgoing,
+    /// The newest, for a coordinator that is away.
+    news: News,
     timer: Option<(Millis, SpawnHandle)>,
     counts: Counts,
     /// The groups are to be counted in a moment.
@@ -128,7 +136,8 @@ pub struct Written {
 impl Groups {
     /// A coordinator that has read nothing yet.
     pub fn new(new: NewGroups, watch: DeathWatch<GroupsOf>) -> Groups {
-        let coordinator = Box::new(Coordinator::new(new.settings));
+        let news = News { settings: new.settings.clone(), topics: new.topics.clone() };
+        let coordinator = Box::new(Coordinator::new(new.settings, new.topics));
         Groups {
             at: new.at,
             partition: new.partition,
@@ -139,6 +148,7 @@ impl Groups {
             waiting: FxHashMap::default(),
             next: Ticket(0),
             outgoing: Outgoing::default(),
+            news,
             timer: None,
             counts: Counts::new(new.metrics),
             counting: false,
@@ -294,6 +304,7 @@ impl Handler<Ranged> for Groups {
             return self.io.tell(Job::Run(Box::new(replay)));
         }
         tracing::debug!(partition = self.at.partition, records = progress.records, took = ?progress.begun.elapsed(), "groups are loaded");
+        self.news.tell(&mut coordinator);
         self.state = State::Active(coordinator);
         self.act(ctx, |coordinator, now, _, effects| coordinator.loaded(now, effects));
     }

@@ -2,14 +2,15 @@
 
 use super::Shard;
 use super::deaths::{self, Deaths};
-use crate::actors::groups::messages::{TOPIC, TopicsDeleted, Unload};
+use crate::actors::groups::messages::{Reconfigured, TOPIC, TopicsChanged, TopicsDeleted, Unload};
 use crate::actors::groups::{Groups, GroupsOf, NewGroups};
-use crate::core::controller::Delta;
+use crate::core::controller::{Delta, Image, ResourceType};
 use crate::core::group::request::DeletedTopic;
-use crate::core::types::TopicPartition;
+use crate::core::types::{TopicId, TopicPartition};
 use crate::rt::{DeathWatch, Died, Tell};
 use actix::prelude::*;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The coordinators by partition.
@@ -47,6 +48,7 @@ impl Shard {
             io: self.disk.dirs[hosted.dir].io.clone(),
             node: self.context.node,
             settings: self.settings.groups(),
+            topics: self.image.clone(),
             load_bytes: self.settings.load_bytes(),
             metrics: self.context.metrics.clone(),
         };
@@ -77,6 +79,31 @@ impl Shard {
         if let Some(running) = self.coordinators.groups.remove(&at) {
             running.groups.tell(Unload);
             self.start_coordinating(at, running.deaths, ctx);
+        }
+    }
+
+    /// Coordinators assign the partitions that there are: they hear of topics that came, went or grew since `old`, and of settings.
+    pub(super) fn tell_topics(&self, old: &Image, delta: &Delta) {
+        if self.coordinators.groups.is_empty() {
+            return;
+        }
+        let name = |id: &TopicId| self.image.topic(*id).map(|topic| topic.name.clone());
+        let moved = |at: &&TopicPartition| {
+            let replicas = |image: &Image| image.partition(**at).map(|partition| partition.replicas.clone());
+            replicas(old) != replicas(&self.image)
+        };
+        let grown: BTreeSet<TopicId> = delta.partitions.iter().filter(moved).map(|at| at.topic).collect();
+        let living = delta.topics_created.union(&grown).filter_map(name);
+        let changed: Arc<[Arc<str>]> = living.chain(delta.topics_deleted.values().map(|topic| topic.name.clone())).collect();
+        let of_groups = delta.configs.iter().any(|resource| resource.kind == ResourceType::Group);
+        if !changed.is_empty() || of_groups {
+            let some_new = !delta.topics_created.is_empty();
+            let message = TopicsChanged { topics: self.image.clone(), changed, some_new };
+            self.coordinators.groups.values().for_each(|running| running.groups.tell(message.clone()));
+        }
+        if delta.configs.iter().any(|resource| resource.kind == ResourceType::Broker) {
+            let settings = self.settings.groups_in(&self.image);
+            self.coordinators.groups.values().for_each(|running| running.groups.tell(Reconfigured(settings.clone())));
         }
     }
 

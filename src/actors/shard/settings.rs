@@ -4,6 +4,7 @@ use crate::actors::partition::messages::PartitionConfig;
 use crate::config::{CompressionType, Config, RecordValidation, TimestampType, TopicConfig, Value, topic_defaults};
 use crate::core::controller::{Delta, Image, ResourceType};
 use crate::core::group;
+use crate::core::group::request::ConsumerSettings;
 use crate::core::types::{BrokerId, TopicId};
 use crate::log::LogConfig;
 use crate::log::codec::Codec;
@@ -82,19 +83,14 @@ impl Settings {
         Duration::from_millis(self.current.log_retention_check_interval_ms as u64)
     }
 
+    /// How groups are run, with that metadata.
+    pub fn groups_in(&self, image: &Image) -> group::Settings {
+        groups(&current(&self.fixed, image, self.node))
+    }
+
     /// How groups are run.
     pub fn groups(&self) -> group::Settings {
-        let config = &self.current;
-        group::Settings {
-            min_session_timeout: config.group_min_session_timeout_ms,
-            max_session_timeout: config.group_max_session_timeout_ms,
-            initial_rebalance_delay: config.group_initial_rebalance_delay_ms,
-            max_size: config.group_max_size as usize,
-            offset_metadata_max: config.offset_metadata_max_bytes as usize,
-            offsets_retention: i64::from(config.offsets_retention_minutes) * 60_000,
-            retention_check_interval: config.offsets_retention_check_interval_ms,
-            write_timeout: i64::from(config.offsets_commit_timeout_ms),
-        }
+        groups(&self.current)
     }
 
     /// `offsets.load.buffer.size`.
@@ -116,6 +112,29 @@ impl Settings {
     pub fn flush_interval(&self) -> Duration {
         let shortest = self.special.values().chain([&self.plain]).map(|config| config.flush_ms).min().unwrap_or(i64::MAX);
         Duration::from_millis(shortest.max(0) as u64).clamp(FLUSH_INTERVAL_MIN, FLUSH_INTERVAL_MAX)
+    }
+}
+
+fn groups(config: &Config) -> group::Settings {
+    group::Settings {
+        min_session_timeout: config.group_min_session_timeout_ms,
+        max_session_timeout: config.group_max_session_timeout_ms,
+        initial_rebalance_delay: config.group_initial_rebalance_delay_ms,
+        max_size: config.group_max_size as usize,
+        offset_metadata_max: config.offset_metadata_max_bytes as usize,
+        offsets_retention: i64::from(config.offsets_retention_minutes) * 60_000,
+        retention_check_interval: config.offsets_retention_check_interval_ms,
+        write_timeout: i64::from(config.offsets_commit_timeout_ms),
+        consumer: ConsumerSettings {
+            session_timeout: config.group_consumer_session_timeout_ms,
+            heartbeat_interval: config.group_consumer_heartbeat_interval_ms,
+            max_size: config.group_consumer_max_size as usize,
+            assignors: config.assignors(),
+            assignment_interval: config.group_consumer_assignment_interval_ms,
+            upgrade: config.migration_policy().upgrade,
+            downgrade: config.migration_policy().downgrade,
+            ..ConsumerSettings::default()
+        },
     }
 }
 
@@ -175,6 +194,10 @@ fn log_config(topic: &TopicConfig) -> LogConfig {
         retention_bytes: topic.retention_bytes,
         delete: topic.cleanup_policy.delete,
         compact: topic.cleanup_policy.compact,
+        min_cleanable_dirty_ratio: topic.min_cleanable_dirty_ratio,
+        min_compaction_lag_ms: topic.min_compaction_lag_ms,
+        max_compaction_lag_ms: topic.max_compaction_lag_ms,
+        delete_retention_ms: topic.delete_retention_ms,
         file_delete_delay_ms: topic.file_delete_delay_ms,
         preallocate: topic.preallocate,
     }

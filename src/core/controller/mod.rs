@@ -51,6 +51,7 @@ use index::Index;
 use records::Feature;
 
 /// What the controller is configured with.
+#[derive(Clone)]
 pub struct Settings {
     /// `num.partitions`.
     pub default_partitions: i32,

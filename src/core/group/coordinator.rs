@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::classic::Group;
-use super::offsets::{self, Offsets};
-use super::request::{Commit, Effect, Fetch, GroupView, Join, JoinRefused, Leave, Left, List, Sync, Ticket, Why, WriteId};
+use super::any::Group;
+use super::classic;
+use super::consumer;
+use super::offsets::Offsets;
+use super::records::ConsumerRecord;
+use super::request::{Effect, Fetch, GroupView, Kind, State, Ticket, Why, WriteId};
 use super::timers::{Alarm, Timers};
+use super::topics::{Topics, World};
 use super::writes::{Cx, Then, Writes, refused};
-use super::{Answer, CommittedOffset, GroupRecord, Request, Settings};
-use crate::core::chance::Chance;
+use super::{Answer, CommittedOffset, GroupRecord, Settings};
 use crate::core::types::Millis;
 
 /// Groups of one partition at most. Who would make one more is told COORDINATOR_NOT_AVAILABLE.
@@ -25,24 +28,31 @@ pub struct Coordinator {
     pub(super) groups: BTreeMap<Arc<str>, Group>,
     pub(super) offsets: Offsets,
     pub(super) writes: Writes,
-    timers: Timers,
+    pub(super) timers: Timers,
+    pub(super) world: World,
     /// Questions for offsets that wait until that write and all earlier ones are done.
-    parked: BTreeMap<(WriteId, Ticket), (Millis, Fetch)>,
+    pub(super) parked: BTreeMap<(WriteId, Ticket), (Millis, Fetch)>,
     next_expiry: Option<Millis>,
 }
 
 impl Coordinator {
     /// A coordinator that has read nothing yet.
-    pub fn new(settings: Settings) -> Coordinator {
+    pub fn new(settings: Settings, topics: Arc<dyn Topics>) -> Coordinator {
         Coordinator {
             settings,
             groups: BTreeMap::new(),
             offsets: Offsets::default(),
             writes: Writes::default(),
             timers: Timers::default(),
+            world: World::new(topics),
             parked: BTreeMap::new(),
             next_expiry: None,
         }
+    }
+
+    /// Other settings hold from now on.
+    pub fn reconfigured(&mut self, settings: Settings) {
+        self.settings = settings;
     }
 
     /// Takes in a record that the partition holds. Only before [`loaded`](Self::loaded).
@@ -50,13 +60,30 @@ impl Coordinator {
         match record {
             GroupRecord::Offset { group, topic, partition, value } => self.offsets.apply(&group, &topic, partition, value),
             GroupRecord::Group { group, value: Some(value) } => {
-                self.groups.insert(group.clone(), Group::from_record(group, value));
+                self.groups.insert(group.clone(), classic::Group::from_record(group, value).into());
             }
             GroupRecord::Group { group, value: None } => {
-                self.groups.remove(&group);
+                if let Some(Group::Classic(_)) = self.groups.get(&group) {
+                    self.groups.remove(&group);
+                }
             }
-            // Groups of the consumer protocol are not served here; their offsets are.
-            GroupRecord::Consumer { .. } => {}
+            GroupRecord::Consumer { group, record } => self.replay_consumer(group, record),
+        }
+    }
+
+    fn replay_consumer(&mut self, id: Arc<str>, record: ConsumerRecord) {
+        let known = match self.groups.get_mut(&id) {
+            Some(Group::Consumer(group)) => group,
+            _ if record.is_tombstone() => return,
+            // The classic group that it was is of no account any more: only its tombstone may be missing.
+            _ => {
+                self.groups.insert(id.clone(), consumer::Group::new(id.clone()).into());
+                return self.replay_consumer(id, record);
+            }
+        };
+        match record {
+            ConsumerRecord::Group(None) => _ = self.groups.remove(&id),
+            record => known.apply(record),
         }
     }
 
@@ -70,149 +97,16 @@ impl Coordinator {
             }
         }
         let ids: Vec<Arc<str>> = self.groups.keys().cloned().collect();
-        ids.iter().for_each(|id| self.step(id, now, fx, Group::loaded));
-    }
-
-    /// Decides on a request. The answer is among the effects, now or later.
-    pub fn ask(&mut self, ticket: Ticket, request: Request, now: Millis, chance: &mut dyn Chance, fx: &mut Vec<Effect>) {
-        // Who asks about groups from outside sees no member whose session is over, though the timer may come a little later. Members are
-        // not judged that way: after a standstill of the broker what they sent in time is still to be read.
-        if matches!(request, Request::Describe(_) | Request::List(_) | Request::DeleteGroups(_) | Request::DeleteOffsets(_)) {
-            self.ring(now, fx);
-        }
-        let answer = match request {
-            Request::Heartbeat(from) => Answer::Heartbeat(self.member(&from.group, now, fx, |group, cx| group.heartbeat(&from, cx))),
-            Request::Commit(commit) => return self.commit(ticket, commit, now, fx),
-            Request::Fetch(fetch) => return self.fetch(ticket, fetch, now, fx),
-            Request::Join(join) => {
-                self.join(ticket, join, now, chance, fx);
-                // No delay may have been asked for.
-                return self.ring(now, fx);
-            }
-            Request::Sync(sync) => return self.sync(ticket, sync, now, fx),
-            Request::Leave(leave) => return self.leave(ticket, leave, now, fx),
-            Request::DeleteOffsets(request) if !request.group.is_empty() => return self.delete_offsets(ticket, request, now, fx),
-            Request::DeleteOffsets(_) => Answer::DeleteOffsets(Err(Why::InvalidGroupId)),
-            Request::DeleteGroups(ids) => return self.delete_groups(ticket, ids, now, fx),
-            Request::Describe(ids) => Answer::Describe(Ok(ids
-                .into_iter()
-                .map(|id| {
-                    let described = self.groups.get(&id).map(Group::described).ok_or(Why::GroupIdNotFound);
-                    (id, described)
-                })
-                .collect())),
-            Request::List(list) => Answer::List(Ok(self.list(&list))),
-        };
-        fx.push(Effect::Answer(ticket, answer));
-    }
-
-    /// Runs what is asked of a member of a group that there must be.
-    fn member<T>(
-        &mut self,
-        id: &str,
-        now: Millis,
-        fx: &mut Vec<Effect>,
-        run: impl FnOnce(&mut Group, &mut Cx<'_>) -> Result<T, Why>,
-    ) -> Result<T, Why> {
-        if id.is_empty() {
-            return Err(Why::InvalidGroupId);
-        }
-        let mut cx = Cx { now, settings: &self.settings, timers: &mut self.timers, writes: &mut self.writes, fx };
-        self.groups.get_mut(id).ok_or(Why::UnknownMemberId).and_then(|group| run(group, &mut cx))
-    }
-
-    fn join(&mut self, ticket: Ticket, join: Join, now: Millis, chance: &mut dyn Chance, fx: &mut Vec<Effect>) {
-        let known = self.groups.contains_key(&join.group);
-        let bounds = self.settings.min_session_timeout..=self.settings.max_session_timeout;
-        let no = if join.group.is_empty() {
-            Some(Why::InvalidGroupId)
-        } else if !bounds.contains(&join.session_timeout) {
-            Some(Why::InvalidSessionTimeout)
-        } else if !known && !join.member.is_empty() {
-            Some(Why::UnknownMemberId)
-        } else if !known && (join.protocol_type.is_empty() || join.protocols.is_empty()) {
-            Some(Why::InconsistentGroupProtocol)
-        } else if !known && self.groups.len() >= GROUPS_MAX {
-            Some(Why::CoordinatorNotAvailable)
-        } else {
-            None
-        };
-        if let Some(why) = no {
-            return fx.push(Effect::Answer(ticket, Answer::Join(Err(JoinRefused { why, member: join.member }))));
-        }
-        let id = join.group.clone();
-        let group = self.groups.entry(id.clone()).or_insert_with(|| Group::new(id.clone(), Some(now)));
-        let mut cx = Cx { now, settings: &self.settings, timers: &mut self.timers, writes: &mut self.writes, fx };
-        if !known {
-            // So that the next coordinator knows it.
-            cx.write([group.empty_record()], Then::Created { group: id, ticket });
-        }
-        let record = group.join(ticket, &join, chance, &mut cx);
-        cx.write(Vec::from_iter(record), Then::Nothing);
-    }
-
-    fn sync(&mut self, ticket: Ticket, sync: Sync, now: Millis, fx: &mut Vec<Effect>) {
-        let id = sync.from.group.clone();
-        let result = self.member(&id, now, fx, |group, cx| {
-            group.sync(ticket, sync, cx);
-            Ok(())
-        });
-        if let Err(why) = result {
-            fx.push(Effect::Answer(ticket, Answer::Sync(Err(why))));
+        for id in &ids {
+            self.step(id, now, fx, classic::Group::loaded);
+            self.with_consumer(id, now, fx, consumer::Group::loaded);
         }
     }
 
-    fn leave(&mut self, ticket: Ticket, leave: Leave, now: Millis, fx: &mut Vec<Effect>) {
-        let Leave { group, members } = leave;
-        if group.is_empty() {
-            return fx.push(Effect::Answer(ticket, Answer::Leave(Err(Why::InvalidGroupId))));
-        }
-        let Some(known) = self.groups.get_mut(&group) else {
-            let result = Err(Why::UnknownMemberId);
-            let rows = members.into_iter().map(|leaver| Left { member: leaver.member, instance: leaver.instance, result });
-            return fx.push(Effect::Answer(ticket, Answer::Leave(Ok(rows.collect()))));
-        };
-        let mut cx = Cx { now, settings: &self.settings, timers: &mut self.timers, writes: &mut self.writes, fx };
-        let (rows, record) = known.leave(members, &mut cx);
-        cx.write(Vec::from_iter(record), Then::Answer(ticket, Answer::Leave(Ok(rows))));
-    }
-
-    fn commit(&mut self, ticket: Ticket, commit: Commit, now: Millis, fx: &mut Vec<Effect>) {
-        let id = &commit.from.group;
-        let full = self.groups.len() >= GROUPS_MAX;
-        let mut cx = Cx { now, settings: &self.settings, timers: &mut self.timers, writes: &mut self.writes, fx };
-        let allowed = match self.groups.get_mut(id) {
-            Some(group) => group.may_commit(&commit.from, &mut cx),
-            None if commit.from.generation >= 0 => Err(Why::GroupIdNotFound),
-            None if full => Err(Why::CoordinatorNotAvailable),
-            None => {
-                // A consumer that assigns itself. Its group is known by its offsets.
-                self.groups.insert(id.clone(), Group::new(id.clone(), Some(now)));
-                Ok(())
-            }
-        };
-        if let Err(why) = allowed {
-            return cx.answer(ticket, Answer::Commit(Err(why)));
-        }
-        let (records, rows) = offsets::commit(commit, &self.settings, now);
-        cx.write(records, Then::Answer(ticket, Answer::Commit(Ok(rows))));
-    }
-
-    fn fetch(&mut self, ticket: Ticket, fetch: Fetch, now: Millis, fx: &mut Vec<Effect>) {
-        if fetch.require_stable
-            && let Some(write) = self.writes.newest_if_any_of(&fetch.group)
-        {
-            let due = Millis(now.0 + self.settings.write_timeout);
-            self.parked.insert((write, ticket), (due, fetch));
-            return;
-        }
-        fx.push(Effect::Answer(ticket, Answer::Fetch(Ok(self.offsets.fetch(&fetch)))));
-    }
-
-    fn list(&self, list: &List) -> Vec<super::request::Listed> {
-        let among = |names: &[String], name: &str| names.is_empty() || names.iter().any(|own| own.trim().eq_ignore_ascii_case(name));
-        let all = self.groups.values().map(Group::listed);
-        all.filter(|group| among(&list.states, group.state.name()) && among(&list.kinds, group.kind.name())).collect()
+    /// The topics that there are from now on. `changed` came, went or have other partitions; `some_new` says whether some came. Groups that
+    /// read them are assigned anew when a member is next heard of.
+    pub fn topics_changed(&mut self, topics: Arc<dyn Topics>, changed: &[Arc<str>], some_new: bool) {
+        self.world.update(topics, changed, some_new);
     }
 
     /// The records of that write are committed.
@@ -226,17 +120,21 @@ impl Coordinator {
                 self.offsets.apply(group, topic, *partition, value.clone());
             }
         }
-        self.follow(write.then, Ok(()), now, fx);
+        write.followers().for_each(|then| self.follow(then, Ok(()), now, fx));
         self.unpark(fx);
     }
 
     /// The records of that write are not in the log: `why` is what those who wait for it are told.
-    pub fn failed(&mut self, write: WriteId, why: Why, now: Millis, fx: &mut Vec<Effect>) {
-        let Some(write) = self.writes.take(write) else {
+    pub fn failed(&mut self, id: WriteId, why: Why, now: Millis, fx: &mut Vec<Effect>) {
+        let Some(write) = self.writes.take(id) else {
             return;
         };
-        self.follow(write.then, Err(why), now, fx);
-        for record in write.records.iter() {
+        let records = write.records.clone();
+        if records.iter().any(|record| matches!(record, GroupRecord::Consumer { .. })) {
+            self.writes.owe(id, &records);
+        }
+        write.followers().for_each(|then| self.follow(then, Err(why), now, fx));
+        for record in records.iter() {
             // An offset that could not be forgotten needs its group.
             let group = record.group();
             if self.offsets.has(group) && !self.groups.contains_key(group) {
@@ -276,7 +174,7 @@ impl Coordinator {
             }
             Then::Deleted { answer, groups } => {
                 if result.is_err() {
-                    groups.into_iter().for_each(|group| _ = self.groups.entry(group.id.clone()).or_insert(group));
+                    groups.into_iter().for_each(|group| _ = self.groups.entry(group.id().clone()).or_insert(group));
                 }
                 if let Some((ticket, answer)) = answer {
                     self.follow(Then::Answer(ticket, answer), result, now, fx);
@@ -285,13 +183,31 @@ impl Coordinator {
         }
     }
 
-    /// Something happens to a group; if it has become empty by it, that is written.
-    fn step(&mut self, id: &str, now: Millis, fx: &mut Vec<Effect>, run: impl FnOnce(&mut Group, &mut Cx<'_>) -> Option<GroupRecord>) {
-        let mut cx = Cx { now, settings: &self.settings, timers: &mut self.timers, writes: &mut self.writes, fx };
-        if let Some(group) = self.groups.get_mut(id) {
+    /// Something happens to a classic group; if it has become empty by it, that is written.
+    pub(super) fn step(
+        &mut self,
+        id: &str,
+        now: Millis,
+        fx: &mut Vec<Effect>,
+        run: impl FnOnce(&mut classic::Group, &mut Cx<'_>) -> Option<GroupRecord>,
+    ) {
+        let (groups, mut cx) = self.parts(now, fx);
+        if let Some(group) = groups.get_mut(id).and_then(Group::as_classic) {
             let record = run(group, &mut cx);
             cx.write(Vec::from_iter(record), Then::Nothing);
         }
+    }
+
+    /// Something happens to a consumer group.
+    pub(super) fn with_consumer<T>(
+        &mut self,
+        id: &str,
+        now: Millis,
+        fx: &mut Vec<Effect>,
+        run: impl FnOnce(&mut consumer::Group, &mut Cx<'_>) -> T,
+    ) -> Option<T> {
+        let (groups, mut cx) = self.parts(now, fx);
+        groups.get_mut(id).and_then(Group::as_consumer).map(|group| run(group, &mut cx))
     }
 
     /// Answers the questions whose writes are done.
@@ -324,12 +240,17 @@ impl Coordinator {
         }
     }
 
-    fn ring(&mut self, now: Millis, fx: &mut Vec<Effect>) {
+    pub(super) fn ring(&mut self, now: Millis, fx: &mut Vec<Effect>) {
         while let Some(alarm) = self.timers.pop(now) {
-            match alarm {
-                Alarm::Session(group, member) => self.step(&group, now, fx, |group, cx| group.session_alarm(&member, cx)),
-                Alarm::Join(group) => self.step(&group, now, fx, Group::join_alarm),
-                Alarm::Sync(group) => self.step(&group, now, fx, Group::sync_alarm),
+            match &alarm {
+                Alarm::Session(group, member) | Alarm::Progress(group, member) | Alarm::MemberSync(group, member) => {
+                    self.step(group, now, fx, |group, cx| group.session_alarm(member, cx));
+                    if self.with_consumer(group, now, fx, |group, cx| group.rings(&alarm, cx)) == Some(true) {
+                        self.remove_members(group, std::slice::from_ref(member), None, now, fx);
+                    }
+                }
+                Alarm::Join(group) => self.step(group, now, fx, classic::Group::join_alarm),
+                Alarm::Sync(group) => self.step(group, now, fx, classic::Group::sync_alarm),
             }
         }
     }
@@ -351,12 +272,23 @@ impl Coordinator {
         for ((_, ticket), _) in std::mem::take(&mut self.parked) {
             fx.push(Effect::Answer(ticket, Answer::Fetch(Err(why))));
         }
-        let mut cx = Cx { now: Millis(0), settings: &self.settings, timers: &mut self.timers, writes: &mut self.writes, fx };
-        self.groups.values_mut().for_each(|group| group.close(why, &mut cx));
+        let (groups, mut cx) = self.parts(Millis(0), fx);
+        groups.values_mut().for_each(|group| group.close(why, &mut cx));
     }
 
     pub(super) fn cx<'a>(&'a mut self, now: Millis, fx: &'a mut Vec<Effect>) -> Cx<'a> {
-        Cx { now, settings: &self.settings, timers: &mut self.timers, writes: &mut self.writes, fx }
+        self.parts(now, fx).1
+    }
+
+    /// The groups, and what their rules need.
+    pub(super) fn parts<'a>(&'a mut self, now: Millis, fx: &'a mut Vec<Effect>) -> (&'a mut BTreeMap<Arc<str>, Group>, Cx<'a>) {
+        let Coordinator { settings, groups, timers, writes, world, .. } = self;
+        (groups, Cx { now, settings, timers, writes, world, fx })
+    }
+
+    /// Type and state of each group.
+    pub fn states(&self) -> impl Iterator<Item = (Kind, State)> {
+        self.groups.values().map(Group::kind_and_state)
     }
 
     /// All groups.

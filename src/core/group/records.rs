@@ -48,6 +48,22 @@ impl GroupRecord {
     }
 }
 
+impl GroupRecord {
+    /// Whether the later of the two takes the place of the other: they have the same key.
+    pub fn says_the_same_thing(&self, other: &GroupRecord) -> bool {
+        let of_one_group = self.group() == other.group();
+        of_one_group
+            && match (self, other) {
+                (GroupRecord::Offset { topic, partition, .. }, GroupRecord::Offset { topic: t, partition: p, .. }) => {
+                    topic == t && partition == p
+                }
+                (GroupRecord::Group { .. }, GroupRecord::Group { .. }) => true,
+                (GroupRecord::Consumer { record: a, .. }, GroupRecord::Consumer { record: b, .. }) => a.says_the_same_thing(b),
+                _ => false,
+            }
+    }
+}
+
 /// An offset as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommittedOffset {

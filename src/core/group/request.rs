@@ -1,6 +1,7 @@
 //! What a group coordinator is asked, and what it answers. Values of its own: the API handlers translate from and to the wire.
 
 mod answers;
+mod consumer;
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use bytes::Bytes;
 
 use crate::core::types::{Epoch, Offset, TopicId};
 pub use answers::*;
+pub use consumer::*;
 
 /// Names one request that waits for its answer. The shell gives them out, keeps the reply port under the number, and never reuses one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,6 +61,27 @@ pub enum Why {
     /// More than `offset.metadata.max.bytes` of text with an offset.
     #[error("the metadata of the offset is too long")]
     OffsetMetadataTooLarge,
+    /// The member's epoch is not the one that the coordinator knows: it is to give up all it has and come again (KIP-848).
+    #[error("the member's epoch is not the one that the coordinator knows")]
+    FencedMemberEpoch,
+    /// The member's epoch is not the one that the coordinator knows: it is to ask again with the new one (KIP-848).
+    #[error("the member's epoch is stale")]
+    StaleMemberEpoch,
+    /// Another member has this `group.instance.id` and has not left (KIP-848).
+    #[error("another member still has this group.instance.id")]
+    UnreleasedInstanceId,
+    /// `group.consumer.assignors` does not have that assignor.
+    #[error("there is no such assignor")]
+    UnsupportedAssignor,
+    /// No regular expression.
+    #[error("the regular expression is not valid")]
+    InvalidRegularExpression,
+    /// A request that makes no sense.
+    #[error("the request is not valid")]
+    InvalidRequest,
+    /// A version of the request that knows no member epochs, from a member that has one.
+    #[error("members of the consumer protocol are to use a newer version of the request")]
+    UnsupportedVersion,
     /// No such group. Old versions of some requests have another error for it.
     #[error("there is no such group")]
     GroupIdNotFound,
@@ -96,6 +119,10 @@ pub enum Request {
     List(List),
     /// DeleteGroups: the groups of this partition.
     DeleteGroups(Vec<Arc<str>>),
+    /// ConsumerGroupHeartbeat.
+    Beat(ConsumerBeat),
+    /// ConsumerGroupDescribe: the groups of this partition.
+    DescribeConsumers(Vec<Arc<str>>),
 }
 
 /// One assignment strategy that a member could follow, with what it says to the one who assigns.
@@ -202,6 +229,8 @@ pub struct Commit {
     pub topics: Vec<Rows<NewOffset>>,
     /// Milliseconds for which to keep them (v2 to v4), if not by `offsets.retention.minutes`.
     pub retention: Option<i64>,
+    /// The request's version knows member epochs (v9, KIP-848).
+    pub knows_epochs: bool,
 }
 
 /// An offset to be stored.
@@ -224,6 +253,10 @@ pub struct Fetch {
     pub topics: Option<Vec<Rows<()>>>,
     /// Wait for commits that are under way (KIP-447).
     pub require_stable: bool,
+    /// The member that asks (v9, KIP-848); `None` for operators and old versions.
+    pub member: Option<Arc<str>>,
+    /// Its epoch; negative if it has none.
+    pub epoch: i32,
 }
 
 /// Offsets to be forgotten.
@@ -258,6 +291,8 @@ impl Request {
             Request::Describe(_) => Answer::Describe(Err(why)),
             Request::List(_) => Answer::List(Err(why)),
             Request::DeleteGroups(_) => Answer::DeleteGroups(Err(why)),
+            Request::Beat(_) => Answer::Beat(Err(why.into())),
+            Request::DescribeConsumers(_) => Answer::DescribeConsumers(Err(why)),
         }
     }
 }
@@ -281,6 +316,8 @@ pub struct Settings {
     pub retention_check_interval: i64,
     /// `offsets.commit.timeout.ms`: how long an append may take before who waits for it is answered.
     pub write_timeout: i64,
+    /// `group.consumer.*`.
+    pub consumer: ConsumerSettings,
 }
 
 impl Default for Settings {
@@ -295,6 +332,7 @@ impl Default for Settings {
             offsets_retention: 7 * 24 * 3_600_000,
             retention_check_interval: 600_000,
             write_timeout: 5_000,
+            consumer: ConsumerSettings::default(),
         }
     }
 }

@@ -11,6 +11,10 @@ use crate::core::types::Millis;
 pub(super) enum Alarm {
     /// A member (group, member id) has not been heard of, or a member id that was given out was not used.
     Session(Arc<str>, Arc<str>),
+    /// A member (group, member id) of a consumer group had time to give up partitions or, a classic one, to join again.
+    Progress(Arc<str>, Arc<str>),
+    /// A classic member (group, member id) of a consumer group had time to sync.
+    MemberSync(Arc<str>, Arc<str>),
     /// A group's members had time to join.
     Join(Arc<str>),
     /// A group's members had time to sync.
@@ -23,6 +27,13 @@ pub(super) struct Slot {
     due: Option<Millis>,
     /// Where its entry is in the queue: not after `due`.
     queued: Option<Millis>,
+}
+
+impl Slot {
+    /// Whether there is to be an alarm.
+    pub(super) fn is_set(&self) -> bool {
+        self.due.is_some()
+    }
 }
 
 /// All alarms of a coordinator.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::GroupRecord;
-use super::classic::Group;
+use super::any::Group;
 use super::coordinator::Coordinator;
 use super::offsets::{self, InFlight};
+use super::records::ConsumerRecord;
 use super::request::{Answer, DeleteOffsets, DeletedTopic, Effect, Rows, Ticket, Why};
 use super::writes::Then;
 use crate::core::types::Millis;
@@ -56,7 +57,7 @@ impl Coordinator {
             };
             if result.is_ok() {
                 records.extend(self.known_offsets(&id).iter().map(|(group, topic, index)| offsets::tombstone(group, topic, *index)));
-                records.push(GroupRecord::Group { group: id.clone(), value: None });
+                records.extend(self.groups.get(&id).map(Group::tombstones).unwrap_or_default());
                 gone.extend(self.take_out(&id, now, fx));
             }
             rows.push((id, result));
@@ -91,10 +92,11 @@ impl Coordinator {
             let mut left = busy;
             match group.retention_start() {
                 Some(start) => {
+                    let start = |committed| start.unwrap_or(committed);
                     for (topic, index, offset) in self.offsets.of(id) {
                         let key = (id.clone(), topic.clone(), index);
                         let goes =
-                            !group.reads(topic) && offsets::is_expired(offset, &start, &self.settings, now) && !in_flight.contains(&key);
+                            !group.reads(topic) && offsets::is_expired(offset, start, &self.settings, now) && !in_flight.contains(&key);
                         if goes {
                             records.push(offsets::tombstone(id, topic, index));
                         } else {
@@ -105,13 +107,17 @@ impl Coordinator {
                 None => left |= self.offsets.has(id),
             }
             if !left && group.is_deserted() {
-                records.push(GroupRecord::Group { group: id.clone(), value: None });
+                records.extend(group.tombstones());
                 done.push(id.clone());
             }
         }
         let mut done: Vec<Group> = done.iter().filter_map(|id| self.take_out(id, now, fx)).collect();
         for records in records.chunks(PER_WRITE) {
-            let these = |group: &Group| records.iter().any(|r| matches!(r, GroupRecord::Group { group: id, .. } if *id == group.id));
+            // The last of a group's tombstones is that of the group itself.
+            let is_last = |record: &GroupRecord| {
+                matches!(record, GroupRecord::Group { .. } | GroupRecord::Consumer { record: ConsumerRecord::Group(None), .. })
+            };
+            let these = |group: &Group| records.iter().any(|record| is_last(record) && record.group() == group.id());
             let split = done.iter().position(|group| !these(group)).unwrap_or(done.len());
             let rest = done.split_off(split);
             let groups = std::mem::replace(&mut done, rest);

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::classic::{Group, Replaced};
+use super::any::Group;
+use super::classic::Replaced;
 use super::request::{Answer, Effect, Settings, Ticket, Why, WriteId};
 use super::timers::Timers;
+use super::topics::World;
 use super::{CommittedOffset, GroupRecord};
 use crate::core::types::Millis;
 
@@ -33,9 +35,19 @@ pub(super) enum Then {
 pub(super) struct Write {
     pub(super) records: Arc<[GroupRecord]>,
     pub(super) then: Then,
+    /// Further answers that wait for it.
+    also: Vec<(Ticket, Answer)>,
     due: Millis,
     /// Those who waited have been answered already.
     overdue: bool,
+}
+
+impl Write {
+    /// All that was to follow.
+    pub(super) fn followers(self) -> impl Iterator<Item = Then> + use<> {
+        let also = self.also.into_iter().map(|(ticket, answer)| Then::Answer(ticket, answer));
+        [self.then].into_iter().chain(also)
+    }
 }
 
 /// All writes under way.
@@ -45,12 +57,28 @@ pub(super) struct Writes {
     by_id: BTreeMap<WriteId, Write>,
     /// No write before this one still has somebody waiting.
     waiting_from: u64,
+    /// Of writes that failed about groups whose state in memory stands all the same: what is to be written with the next of the group.
+    owed: BTreeMap<Arc<str>, Vec<GroupRecord>>,
 }
+
+/// Records that are owed go out so many at a time: that they were too many may be why they failed.
+const OWED_PER_WRITE: usize = 200;
 
 impl Writes {
     /// Takes out a write that is done.
     pub(super) fn take(&mut self, id: WriteId) -> Option<Write> {
         self.by_id.remove(&id)
+    }
+
+    /// That write of a consumer group failed. What it says is so in memory, and later records go on from there; so it is owed, as far as
+    /// no later write says otherwise.
+    pub(super) fn owe(&mut self, id: WriteId, records: &[GroupRecord]) {
+        let later: Vec<_> = self.by_id.range(WriteId(id.0 + 1)..).flat_map(|(_, write)| write.records.iter()).collect();
+        for record in records.iter().filter(|record| !later.iter().any(|later| later.says_the_same_thing(record))) {
+            let owed = self.owed.entry(record.group().clone()).or_default();
+            owed.retain(|earlier| !earlier.says_the_same_thing(record));
+            owed.push(record.clone());
+        }
     }
 
     /// Takes what was to follow the next write that has taken too long. The write itself is still under way.
@@ -61,6 +89,10 @@ impl Writes {
             return None;
         }
         write.overdue = true;
+        if let Some((ticket, answer)) = write.also.pop() {
+            write.overdue = false;
+            return Some(Then::Answer(ticket, answer));
+        }
         if let Then::Deleted { answer, .. } = &mut write.then {
             // It may still succeed: until that is known the groups stay out.
             return answer.take().map_or(Some(Then::Nothing), |(ticket, answer)| Some(Then::Answer(ticket, answer)));
@@ -91,7 +123,8 @@ impl Writes {
 
     /// All that was to follow.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Then> + use<> {
-        std::mem::take(&mut self.by_id).into_values().map(|write| write.then)
+        let all = std::mem::take(&mut self.by_id).into_values();
+        all.flat_map(|write| write.followers())
     }
 }
 
@@ -110,6 +143,7 @@ pub(super) struct Cx<'a> {
     pub(super) settings: &'a Settings,
     pub(super) timers: &'a mut Timers,
     pub(super) writes: &'a mut Writes,
+    pub(super) world: &'a mut World,
     pub(super) fx: &'a mut Vec<Effect>,
 }
 
@@ -119,20 +153,39 @@ impl Cx<'_> {
         self.fx.push(Effect::Answer(ticket, answer));
     }
 
+    /// Answers as soon as that write is there, if it is still under way.
+    pub(super) fn answer_after(&mut self, write: Option<WriteId>, ticket: Ticket, answer: Answer) {
+        match write.and_then(|write| self.writes.by_id.get_mut(&write)) {
+            Some(write) if write.overdue => self.answer(ticket, refused(&answer, Why::CoordinatorNotAvailable)),
+            Some(write) => write.also.push((ticket, answer)),
+            None => self.answer(ticket, answer),
+        }
+    }
+
     /// Appends, and then does what follows. Nothing to append: it follows at once if it is an answer.
-    pub(super) fn write(&mut self, records: impl Into<Arc<[GroupRecord]>>, then: Then) {
+    pub(super) fn write(&mut self, records: impl Into<Arc<[GroupRecord]>>, then: Then) -> Option<WriteId> {
         let records = records.into();
-        if records.is_empty() {
+        let Some(first) = records.first() else {
             if let Then::Answer(ticket, answer) = then {
                 self.answer(ticket, answer);
             }
-            return;
+            return None;
+        };
+        if !matches!(first, GroupRecord::Offset { .. })
+            && let Some(owed) = self.writes.owed.remove(first.group())
+        {
+            owed.chunks(OWED_PER_WRITE).for_each(|some| _ = self.append(some.into(), Then::Nothing));
         }
+        Some(self.append(records, then))
+    }
+
+    fn append(&mut self, records: Arc<[GroupRecord]>, then: Then) -> WriteId {
         self.writes.last += 1;
         let id = WriteId(self.writes.last);
         self.fx.push(Effect::Append(id, records.clone()));
         let due = Millis(self.now.0 + self.settings.write_timeout);
-        self.writes.by_id.insert(id, Write { records, then, due, overdue: false });
+        self.writes.by_id.insert(id, Write { records, then, also: Vec::new(), due, overdue: false });
+        id
     }
 
     /// `millis` from now.
@@ -155,5 +208,7 @@ pub(super) fn refused(answer: &Answer, why: Why) -> Answer {
         Answer::Describe(_) => Answer::Describe(Err(why)),
         Answer::List(_) => Answer::List(Err(why)),
         Answer::DeleteGroups(_) => Answer::DeleteGroups(Err(why)),
+        Answer::Beat(_) => Answer::Beat(Err(why.into())),
+        Answer::DescribeConsumers(_) => Answer::DescribeConsumers(Err(why)),
     }
 }

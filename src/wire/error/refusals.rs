@@ -3,6 +3,7 @@
 use super::ErrorCode;
 use crate::core::controller::Why;
 use crate::core::group;
+use crate::core::quorum::message::Problem;
 
 impl From<Why> for ErrorCode {
     fn from(why: Why) -> ErrorCode {
@@ -40,6 +41,22 @@ impl From<Why> for ErrorCode {
     }
 }
 
+impl From<Problem> for ErrorCode {
+    fn from(problem: Problem) -> ErrorCode {
+        match problem {
+            Problem::FencedEpoch => ErrorCode::FencedLeaderEpoch,
+            Problem::UnknownEpoch => ErrorCode::UnknownLeaderEpoch,
+            Problem::NotLeader => ErrorCode::NotLeaderOrFollower,
+            Problem::Invalid => ErrorCode::InvalidRequest,
+            Problem::InvalidVoterKey => ErrorCode::InvalidVoterKey,
+            Problem::SnapshotNotFound => ErrorCode::SnapshotNotFound,
+            Problem::PositionOutOfRange => ErrorCode::PositionOutOfRange,
+            Problem::Stopping => ErrorCode::BrokerNotAvailable,
+            Problem::Other => ErrorCode::UnknownServerError,
+        }
+    }
+}
+
 impl From<group::Why> for ErrorCode {
     fn from(why: group::Why) -> ErrorCode {
         use group::Why;
@@ -57,6 +74,13 @@ impl From<group::Why> for ErrorCode {
             Why::GroupMaxSizeReached => ErrorCode::GroupMaxSizeReached,
             Why::InvalidSessionTimeout => ErrorCode::InvalidSessionTimeout,
             Why::OffsetMetadataTooLarge => ErrorCode::OffsetMetadataTooLarge,
+            Why::FencedMemberEpoch => ErrorCode::FencedMemberEpoch,
+            Why::StaleMemberEpoch => ErrorCode::StaleMemberEpoch,
+            Why::UnreleasedInstanceId => ErrorCode::UnreleasedInstanceId,
+            Why::UnsupportedAssignor => ErrorCode::UnsupportedAssignor,
+            Why::InvalidRegularExpression => ErrorCode::InvalidRegularExpression,
+            Why::InvalidRequest => ErrorCode::InvalidRequest,
+            Why::UnsupportedVersion => ErrorCode::UnsupportedVersion,
             Why::GroupIdNotFound => ErrorCode::GroupIdNotFound,
             Why::NonEmptyGroup => ErrorCode::NonEmptyGroup,
             Why::GroupSubscribedToTopic => ErrorCode::GroupSubscribedToTopic,

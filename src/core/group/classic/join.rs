@@ -59,7 +59,7 @@ impl Group {
         let max = cx.settings.max_size;
         let own = self.members.get(member);
         let room = match self.state {
-            State::Empty | State::Dead => true,
+            State::Empty | State::Dead | State::Assigning | State::Reconciling => true,
             // Those who wait count: so a maximum that was lowered puts out the last to join again.
             State::PreparingRebalance => own.is_some_and(|own| own.join.is_some()) || self.joining < max,
             State::CompletingRebalance | State::Stable => own.is_some() || self.members.len() < max,
@@ -111,7 +111,7 @@ impl Group {
             // Something that the leader knows has changed, such as the number of partitions.
             State::Stable if same => "leads and joined again",
             State::CompletingRebalance | State::Stable => "joined with other metadata",
-            State::Empty | State::Dead => {
+            State::Empty | State::Dead | State::Assigning | State::Reconciling => {
                 cx.answer(ticket, Answer::Join(Self::no(Why::UnknownMemberId, id)));
                 return None;
             }
@@ -257,7 +257,7 @@ impl Group {
 }
 
 /// Unique, and recognisable for people: `<client or instance id>-<UUID>`.
-fn new_member_id(prefix: &str, chance: &mut dyn Chance) -> Arc<str> {
+pub(in crate::core::group) fn new_member_id(prefix: &str, chance: &mut dyn Chance) -> Arc<str> {
     let hex = format!("{:032x}", chance.id().0);
     format!("{prefix}-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]).into()
 }

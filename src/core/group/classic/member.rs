@@ -42,6 +42,6 @@ impl Member {
 }
 
 /// A copy of those protocols that keeps no request in memory.
-pub(super) fn kept(protocols: &[Protocol]) -> Vec<Protocol> {
+pub(in crate::core::group) fn kept(protocols: &[Protocol]) -> Vec<Protocol> {
     protocols.iter().map(|p| Protocol { name: p.name.clone(), metadata: Bytes::copy_from_slice(&p.metadata) }).collect()
 }

@@ -8,6 +8,7 @@ mod durable;
 mod join;
 mod leave;
 mod member;
+mod migrate;
 mod rebalance;
 mod sync;
 mod view;
@@ -21,8 +22,10 @@ use super::subscription;
 use super::timers::{Alarm, Slot};
 use super::writes::Cx;
 use crate::core::types::Millis;
-pub(super) use join::Replaced;
+pub(super) use join::{Replaced, new_member_id};
 use member::Member;
+pub(super) use member::kept;
+pub(super) use migrate::Migrant;
 use rebalance::Delay;
 
 /// Protocol type of consumers, the only one whose metadata is looked into.
@@ -87,6 +90,15 @@ impl Group {
         }
     }
 
+    pub(super) fn state(&self) -> State {
+        self.state
+    }
+
+    /// Nobody is in it; somebody may be about to be.
+    pub(super) fn is_empty(&self) -> bool {
+        self.state == State::Empty
+    }
+
     /// Nobody is in it and nobody is about to be.
     pub(super) fn is_deserted(&self) -> bool {
         self.state == State::Empty && self.pending.is_empty()
@@ -101,7 +113,8 @@ impl Group {
         self.leader.as_deref() == Some(member)
     }
 
-    fn is_consumer(&self) -> bool {
+    /// Whether its members are consumers, as far as they say.
+    pub(super) fn is_consumer(&self) -> bool {
         self.protocol_type.as_deref() == Some(CONSUMER)
     }
 
@@ -280,18 +293,17 @@ impl Group {
         self.subscribed.as_ref().map_or(self.is_consumer(), |topics| topics.contains(topic))
     }
 
-    /// From when on the retention of its offsets counts: `None` while they are kept whatever their age, otherwise what to do of an offset
-    /// committed at that time.
-    pub(super) fn retention_start(&self) -> Option<impl Fn(Millis) -> Millis> {
-        let since = match (&self.protocol_type, self.state) {
+    /// From when on the retention of its offsets counts: `None` while they are kept whatever their age, otherwise that time, or none for
+    /// each offset's own.
+    pub(super) fn retention_start(&self) -> Option<Option<Millis>> {
+        match (&self.protocol_type, self.state) {
             // Nobody joins it; each commit counts for itself.
-            (None, _) => None,
-            (Some(_), State::Empty) => self.since,
+            (None, _) => Some(None),
+            (Some(_), State::Empty) => Some(self.since),
             // Topics that no member reads any more.
-            (Some(_), State::Stable) if self.is_consumer() && self.subscribed.is_some() => None,
-            _ => return None,
-        };
-        Some(move |committed| since.unwrap_or(committed))
+            (Some(_), State::Stable) if self.is_consumer() && self.subscribed.is_some() => Some(None),
+            _ => None,
+        }
     }
 
     pub(super) fn check_delete(&self) -> Result<(), Why> {

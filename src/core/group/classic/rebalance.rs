@@ -22,7 +22,7 @@ impl Group {
     pub(super) fn rebalance_or_complete(&mut self, reason: impl FnOnce() -> String, cx: &mut Cx<'_>) -> Option<GroupRecord> {
         match self.state {
             State::Stable | State::CompletingRebalance | State::Empty => self.prepare(reason(), cx),
-            State::PreparingRebalance | State::Dead => self.maybe_complete(cx),
+            State::PreparingRebalance | State::Dead | State::Assigning | State::Reconciling => self.maybe_complete(cx),
         }
     }
 

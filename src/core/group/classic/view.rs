@@ -1,7 +1,7 @@
 //! A group as an operator wants to see it when something is stuck: in which state since when, why, and for whom it waits.
 
 use super::Group;
-use crate::core::group::request::{GroupView, State};
+use crate::core::group::request::{GroupView, Kind, State};
 
 /// Members that a view names at most.
 const NAMED: usize = 5;
@@ -20,6 +20,7 @@ impl Group {
         GroupView {
             group: &self.id,
             protocol_type: self.protocol_type.as_deref().unwrap_or_default(),
+            kind: Kind::Classic,
             state: self.state,
             since: self.since,
             generation: self.generation,

@@ -49,6 +49,35 @@ pub enum ConsumerRecord {
     },
 }
 
+impl ConsumerRecord {
+    /// Whether both have the same key, within a group.
+    pub fn says_the_same_thing(&self, other: &ConsumerRecord) -> bool {
+        use ConsumerRecord::*;
+        match (self, other) {
+            (Group(_), Group(_)) | (LegacyTopics { .. }, LegacyTopics { .. }) | (Target(_), Target(_)) => true,
+            (Member { member, .. }, Member { member: other, .. })
+            | (TargetMember { member, .. }, TargetMember { member: other, .. })
+            | (Current { member, .. }, Current { member: other, .. }) => member == other,
+            (Regex { pattern, .. }, Regex { pattern: other, .. }) => pattern == other,
+            _ => false,
+        }
+    }
+
+    /// Whether it only says that something is no more.
+    pub fn is_tombstone(&self) -> bool {
+        matches!(
+            self,
+            ConsumerRecord::Group(None)
+                | ConsumerRecord::LegacyTopics { present: false }
+                | ConsumerRecord::Member { value: None, .. }
+                | ConsumerRecord::Target(None)
+                | ConsumerRecord::TargetMember { value: None, .. }
+                | ConsumerRecord::Current { value: None, .. }
+                | ConsumerRecord::Regex { value: None, .. }
+        )
+    }
+}
+
 /// A consumer group as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsumerGroupMetadata {

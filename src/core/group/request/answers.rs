@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Rows, Why};
+use super::{Beat, DescribedConsumer, Refused, Rows, Why};
 use crate::core::group::CommittedOffset;
 use crate::core::types::Millis;
 
@@ -31,6 +31,10 @@ pub enum Answer {
     List(Result<Vec<Listed>, Why>),
     /// To `DeleteGroups`: each group of the request.
     DeleteGroups(Result<Vec<(Arc<str>, Result<(), Why>)>, Why>),
+    /// To `Beat`.
+    Beat(Result<Beat, Refused>),
+    /// To `DescribeConsumers`: each group of the request.
+    DescribeConsumers(Result<Vec<(Arc<str>, Result<DescribedConsumer, Refused>)>, Why>),
 }
 
 /// A member is in a generation.
@@ -137,7 +141,7 @@ pub struct Listed {
     pub kind: Kind,
 }
 
-/// State of a classic group.
+/// State of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
     /// No members; perhaps offsets.
@@ -148,6 +152,10 @@ pub enum State {
     CompletingRebalance,
     /// Everybody has an assignment.
     Stable,
+    /// A consumer group whose target assignment is to be made.
+    Assigning,
+    /// A consumer group some of whose members are not at the target.
+    Reconciling,
     /// There is no such group. Only in answers.
     Dead,
 }
@@ -160,6 +168,8 @@ impl State {
             State::PreparingRebalance => "PreparingRebalance",
             State::CompletingRebalance => "CompletingRebalance",
             State::Stable => "Stable",
+            State::Assigning => "Assigning",
+            State::Reconciling => "Reconciling",
             State::Dead => "Dead",
         }
     }
@@ -170,6 +180,8 @@ impl State {
 pub enum Kind {
     /// Its members assign (or it has none).
     Classic,
+    /// The broker assigns (KIP-848).
+    Consumer,
 }
 
 impl Kind {
@@ -177,6 +189,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Kind::Classic => "classic",
+            Kind::Consumer => "consumer",
         }
     }
 }
@@ -188,17 +201,19 @@ pub struct GroupView<'a> {
     pub group: &'a str,
     /// Its protocol type; empty if it has none.
     pub protocol_type: &'a str,
+    /// Its type.
+    pub kind: Kind,
     /// Its state.
     pub state: State,
     /// When it came into that state, if that is known.
     pub since: Option<Millis>,
-    /// Its generation.
+    /// Its generation, or its epoch.
     pub generation: i32,
     /// How many members it has.
     pub members: usize,
     /// What began its last rebalance, for people; empty if nothing did since it was loaded.
     pub reason: &'a str,
-    /// How many members it waits for: to join while it prepares, to sync after that.
+    /// How many members it waits for: to join while it prepares, to sync after that; in a consumer group, to come to the target.
     pub missing: usize,
     /// The first few of them.
     pub awaited: Vec<&'a str>,

@@ -80,7 +80,7 @@ fn when_another_broker_takes_over_everybody_is_told() {
     let members = town.stable(2);
     town.hold = true;
     let write = town.ask(commit(&members[0], 0, 1));
-    let read = town.ask(Request::Fetch(Fetch { group: "g".into(), topics: None, require_stable: true }));
+    let read = town.ask(Request::Fetch(Fetch { group: "g".into(), topics: None, require_stable: true, member: None, epoch: -1 }));
     let joins = town.ask(join(&members[0].member, "again"));
     let other = Join { group: "h".into(), member_id_required: false, ..join_of("", "x") };
     let leads = town.ask(Request::Join(other));

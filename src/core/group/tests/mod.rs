@@ -2,10 +2,15 @@
 
 mod answers;
 mod classic;
+pub(in crate::core::group) mod consumers;
+mod epochs;
 mod limits;
+mod migration;
 mod offsets;
 mod random;
 mod statics;
+mod storm;
+pub(in crate::core::group) mod topics;
 mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,9 +22,11 @@ use super::request::*;
 use super::{Coordinator, GroupRecord};
 use crate::core::chance::Seeded;
 use crate::core::types::{Epoch, Millis, Offset};
+use topics::Map;
 
 pub(super) struct Town {
     pub(super) coordinator: Coordinator,
+    pub(super) topics: Map,
     pub(super) now: i64,
     pub(super) log: Vec<GroupRecord>,
     /// Writes wait in `held` instead of being committed at once.
@@ -33,10 +40,15 @@ pub(super) struct Town {
 
 impl Town {
     pub(super) fn with(settings: Settings, log: &[GroupRecord], now: i64) -> Town {
-        let mut coordinator = Coordinator::new(settings);
+        Town::with_topics(settings, Map::default(), log, now)
+    }
+
+    pub(super) fn with_topics(settings: Settings, topics: Map, log: &[GroupRecord], now: i64) -> Town {
+        let mut coordinator = Coordinator::new(settings, Arc::new(topics.clone()));
         log.iter().for_each(|record| coordinator.replay(record.clone()));
         let mut town = Town {
             coordinator,
+            topics,
             now,
             log: log.to_vec(),
             hold: false,
@@ -61,7 +73,7 @@ impl Town {
     pub(super) fn again(&self) -> Town {
         // Another broker makes other member ids.
         let chance = Seeded(self.chance.0 + self.next + 1);
-        Town { chance, ..Town::with(self.coordinator.settings.clone(), &self.log, self.now) }
+        Town { chance, ..Town::with_topics(self.coordinator.settings.clone(), self.topics.clone(), &self.log, self.now) }
     }
 
     fn absorb(&mut self, fx: Vec<Effect>) {
@@ -142,7 +154,7 @@ impl Town {
     /// Ends it; everybody who waits must be told now.
     pub(super) fn unload(mut self) -> BTreeMap<Ticket, Answer> {
         let mut fx = Vec::new();
-        let coordinator = std::mem::replace(&mut self.coordinator, Coordinator::new(Settings::default()));
+        let coordinator = std::mem::replace(&mut self.coordinator, Coordinator::new(Settings::default(), Arc::new(Map::default())));
         coordinator.unload(&mut fx);
         self.absorb(fx);
         assert_eq!(self.open, BTreeSet::new(), "these were never answered");
@@ -203,7 +215,7 @@ impl Town {
 
     /// All offsets of a group: topic, partition, offset.
     pub(super) fn offsets(&mut self, group: &str) -> Vec<(String, i32, i64)> {
-        let fetch = Fetch { group: group.into(), topics: None, require_stable: false };
+        let fetch = Fetch { group: group.into(), topics: None, require_stable: false, member: None, epoch: -1 };
         let ticket = self.ask(Request::Fetch(fetch));
         let Some(Answer::Fetch(Ok(rows))) = self.got(ticket) else { panic!() };
         let flat = rows.into_iter().flat_map(|rows| {
@@ -308,5 +320,5 @@ pub(super) fn sync(from: &Membership, all: &[Membership]) -> Request {
 pub(super) fn commit(from: &Membership, partition: i32, offset: i64) -> Request {
     let new = NewOffset { offset: Offset(offset), leader_epoch: Epoch::NONE, metadata: "".into() };
     let topics = vec![Rows { topic: "t".into(), id: Default::default(), partitions: vec![(partition, new)] }];
-    Request::Commit(Commit { from: from.clone(), topics, retention: None })
+    Request::Commit(Commit { from: from.clone(), topics, retention: None, knows_epochs: true })
 }

@@ -22,12 +22,12 @@ fn new(offset: i64, metadata: &str) -> NewOffset {
 fn offsets_come_back_as_they_were_committed() {
     let mut town = Town::new();
     let topics = vec![row("t", 5, vec![(0, new(10, "note")), (1, new(11, ""))]), row("u", 0, vec![(0, new(12, ""))])];
-    let ticket = town.ask(Request::Commit(Commit { from: nobody("g"), topics, retention: None }));
+    let ticket = town.ask(Request::Commit(Commit { from: nobody("g"), topics, retention: None, knows_epochs: true }));
     assert_eq!(town.committed(ticket), Ok(()));
     for town in [&mut town.again(), &mut town] {
         let asked =
             vec![row("t", 0, vec![(1, ()), (7, ())]), row("t", 5, vec![(0, ())]), row("t", 6, vec![(0, ())]), row("u", 6, vec![(0, ())])];
-        let rows = fetch(town, Fetch { group: "g".into(), topics: Some(asked), require_stable: true });
+        let rows = fetch(town, Fetch { group: "g".into(), topics: Some(asked), require_stable: true, member: None, epoch: -1 });
         let seen: Vec<Vec<Option<i64>>> =
             rows.iter().map(|r| r.partitions.iter().map(|(_, o)| o.as_ref().map(|o| o.offset.0)).collect()).collect();
         assert_eq!(
@@ -51,13 +51,17 @@ fn notes_that_are_too_long_are_refused_alone() {
         0,
         vec![(0, new(1, "abcd")), (1, new(2, "äöü")), (2, new(3, "äöüß")), (3, new(4, "\u{1F600}")), (4, new(5, "\u{1F600}ab"))],
     )];
-    let ticket = town.ask(Request::Commit(Commit { from: nobody("g"), topics, retention: None }));
+    let ticket = town.ask(Request::Commit(Commit { from: nobody("g"), topics, retention: None, knows_epochs: true }));
     let Some(Answer::Commit(Ok(rows))) = town.got(ticket) else { panic!() };
     let long = Err(Why::OffsetMetadataTooLarge);
     assert_eq!(rows[0].partitions, [(0, long), (1, Ok(())), (2, long), (3, Ok(())), (4, long)]);
     assert_eq!(town.offsets("g"), [("t".into(), 1, 2), ("t".into(), 3, 4)]);
-    let ticket =
-        town.ask(Request::Commit(Commit { from: nobody("g"), topics: vec![row("t", 0, vec![(0, new(1, "abcd"))])], retention: None }));
+    let ticket = town.ask(Request::Commit(Commit {
+        from: nobody("g"),
+        topics: vec![row("t", 0, vec![(0, new(1, "abcd"))])],
+        retention: None,
+        knows_epochs: true,
+    }));
     assert_eq!(town.committed(ticket), long, "nothing to write is answered, too");
 }
 
@@ -67,7 +71,7 @@ fn a_commit_counts_when_it_is_in_the_log() {
     assert_eq!(town.commit(&nobody("g"), 0, 1), Ok(()));
     town.hold = true;
     let second = town.ask(commit(&nobody("g"), 0, 2));
-    let stable = |group: &str| Request::Fetch(Fetch { group: group.into(), topics: None, require_stable: true });
+    let stable = |group: &str| Request::Fetch(Fetch { group: group.into(), topics: None, require_stable: true, member: None, epoch: -1 });
     assert_eq!(town.offsets("g"), [("t".into(), 0, 1)]);
     let (waits, other) = (town.ask(stable("g")), town.ask(stable("other")));
     assert_eq!((town.got(second), town.got(waits)), (None, None));
@@ -88,7 +92,7 @@ fn who_waits_too_long_for_the_log_is_told_and_the_commit_may_still_come() {
     town.hold = true;
     let write = town.ask(commit(&nobody("g"), 0, 2));
     town.wait(2_000);
-    let read = town.ask(Request::Fetch(Fetch { group: "g".into(), topics: None, require_stable: true }));
+    let read = town.ask(Request::Fetch(Fetch { group: "g".into(), topics: None, require_stable: true, member: None, epoch: -1 }));
     town.wait(3_000);
     assert_eq!((town.committed(write), town.got(read)), (Err(Why::CoordinatorNotAvailable), None));
     town.wait(2_000);

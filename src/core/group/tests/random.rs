@@ -191,7 +191,7 @@ impl World {
                 self.town.ask(commit(&nobody("g"), partition, self.commits));
             }
             Op::FetchStable => {
-                self.town.ask(Request::Fetch(Fetch { group: "g".into(), topics: None, require_stable: true }));
+                self.town.ask(Request::Fetch(Fetch { group: "g".into(), topics: None, require_stable: true, member: None, epoch: -1 }));
             }
             Op::DeleteGroup => {
                 self.town.ask(Request::DeleteGroups(vec!["g".into()]));

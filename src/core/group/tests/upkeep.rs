@@ -16,7 +16,7 @@ fn town() -> Town {
 fn commit_as(from: &Membership, topic: &str, retention: Option<i64>) -> Request {
     let new = NewOffset { offset: Offset(1), leader_epoch: Epoch::NONE, metadata: "".into() };
     let topics = vec![Rows { topic: topic.into(), id: Id(9), partitions: vec![(0, new)] }];
-    Request::Commit(Commit { from: from.clone(), topics, retention })
+    Request::Commit(Commit { from: from.clone(), topics, retention, knows_epochs: true })
 }
 
 fn topics(town: &mut Town) -> Vec<String> {

@@ -1,11 +1,14 @@
 //! Records of groups against bytes that Apache Kafka wrote, and through their own encoder.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use kafka_protocol::records::RecordBatchDecoder;
 use proptest::prelude::*;
 
 use super::*;
 use crate::core::chance::Seeded;
+use crate::core::controller::Image;
 use crate::core::group::request::{Answer, DescribedMember, Effect, Fetch, Rows, Settings, State, Ticket};
 use crate::core::group::{Coordinator, Request};
 
@@ -47,7 +50,7 @@ fn ask(coordinator: &mut Coordinator, request: Request) -> Answer {
 
 #[test]
 fn a_coordinator_goes_on_from_what_kafka_wrote() {
-    let mut coordinator = Coordinator::new(Settings::default());
+    let mut coordinator = Coordinator::new(Settings::default(), Arc::new(Image::empty("")));
     for (key, value) in entries().iter().take(9) {
         coordinator.replay(decode(key, value.as_deref()).unwrap());
     }
@@ -61,7 +64,7 @@ fn a_coordinator_goes_on_from_what_kafka_wrote() {
     assert_eq!(of(Some("inst")).assignment.len(), 0);
     assert_eq!(groups[1].1.as_ref().unwrap().state, State::Empty);
 
-    let fetch = |group: &str| Fetch { group: group.into(), topics: None, require_stable: true };
+    let fetch = |group: &str| Fetch { group: group.into(), topics: None, require_stable: true, member: None, epoch: -1 };
     let Answer::Fetch(Ok(rows)) = ask(&mut coordinator, Request::Fetch(fetch("simple"))) else { panic!() };
     let Rows { topic, partitions, .. } = &rows[0];
     let seen: Vec<_> = partitions.iter().map(|(index, o)| (*index, o.as_ref().unwrap())).collect();
@@ -73,7 +76,7 @@ fn a_coordinator_goes_on_from_what_kafka_wrote() {
     assert_eq!(seen[0].1.expires.unwrap().since(seen[0].1.committed), 3_600_000);
     assert_eq!(seen[1].1.topic_id.to_string(), "scLlhlenQfKue9sbXWqIog");
 
-    let mut whole = Coordinator::new(Settings::default());
+    let mut whole = Coordinator::new(Settings::default(), Arc::new(Image::empty("")));
     entries().iter().for_each(|(key, value)| whole.replay(decode(key, value.as_deref()).unwrap()));
     whole.loaded(Millis(0), &mut fx);
     let Answer::Describe(Ok(groups)) = ask(&mut whole, Request::Describe(vec!["g".into(), "h".into()])) else { panic!() };
