@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes src/wire/guard/table.rs: the layout of every request, as data, from the JSON schemas inside Kafka's clients jar.
+"""Makes src/wire/guard/table.rs: the layout of every request, and of the answers that this broker asks others for, as data, from the JSON schemas inside Kafka's clients jar.
 
     .ci/schema_table.py kafka-clients-4.3.1.jar > src/wire/guard/table.rs
 
@@ -22,17 +22,21 @@ def versions(text):
     return int(first), int(last or first)
 
 
-def schemas(jar):
+# What brokers and controllers ask each other: the answers to these are walked, too.
+ASKED = {1, 18, 52, 53, 54, 59}
+
+
+def schemas(jar, kind):
     with zipfile.ZipFile(jar) as z:
         for name in z.namelist():
-            if re.fullmatch(r"common/message/\w+Request\.json", name):
+            if re.fullmatch(rf"common/message/\w+{kind}\.json", name):
                 text = re.sub(r"^\s*//.*$", "", z.read(name).decode(), flags=re.M)
                 yield json.loads(text)
 
 
 class Table:
     def __init__(self):
-        self.structs, self.known, self.apis = [], {}, []
+        self.structs, self.known, self.apis, self.answers = [], {}, [], []
 
     def struct(self, fields, commons, limits):
         """Number of the struct with these fields; equal structs are one."""
@@ -67,14 +71,14 @@ class Table:
             self.structs.append(rows)
         return self.known[rows]
 
-    def add(self, schema):
+    def add(self, schema, into):
         valid, flexible = versions(schema["validVersions"]), versions(schema.get("flexibleVersions"))
         if not valid:
             return
         commons = {c["name"]: c["fields"] for c in schema.get("commonStructs", [])}
         root = self.struct(schema["fields"], commons, valid)
-        name = schema["name"].removesuffix("Request")
-        self.apis.append((schema["apiKey"], name, *valid, flexible[0] if flexible else ALWAYS, root))
+        name = schema["name"].removesuffix("Request").removesuffix("Response")
+        into.append((schema["apiKey"], name, *valid, flexible[0] if flexible else ALWAYS, root))
 
 
 def rust(table):
@@ -103,13 +107,20 @@ use super::schema::Kind::*;
     out.append("#[rustfmt::skip]\npub(super) static APIS: &[Api] = &[")
     for key, name, first, last, flexible, root in sorted(table.apis):
         out.append(f'    a({key}, "{name}", {first}, {last}, {num(flexible)}, {root}),')
+    out.append("];\n\n/// The answers to what this broker asks others, in the same form.")
+    out.append("#[rustfmt::skip]\npub(super) static ANSWERS: &[Api] = &[")
+    for key, name, first, last, flexible, root in sorted(table.answers):
+        out.append(f'    a({key}, "{name}", {first}, {last}, {num(flexible)}, {root}),')
     out.append("];")
     return "\n".join(out)
 
 
 if __name__ == "__main__":
     table = Table()
-    for schema in sorted(schemas(sys.argv[1]), key=lambda s: s["apiKey"]):
-        table.add(schema)
+    for schema in sorted(schemas(sys.argv[1], "Request"), key=lambda s: s["apiKey"]):
+        table.add(schema, table.apis)
+    for schema in sorted(schemas(sys.argv[1], "Response"), key=lambda s: s["apiKey"]):
+        if schema["apiKey"] in ASKED:
+            table.add(schema, table.answers)
     assert len(table.structs) < 255, "struct numbers are bytes in the table"
     print(rust(table))

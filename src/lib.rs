@@ -9,7 +9,10 @@ pub mod core;
 pub mod http;
 pub mod log;
 pub mod net;
+pub mod peer;
 pub mod rt;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 #[cfg(test)]
 mod tidy;
 pub mod wire;

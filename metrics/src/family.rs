@@ -76,6 +76,15 @@ families! {
     LogDirectoryOffline = Gauge "kafka_log_logmanager_logdirectoryoffline" ["logDirectory"] "1 if the log directory failed.";
     LogFlushTimeMs = Gauge "kafka_log_logflushstats_logflushrateandtimems" ["quantile"] "Milliseconds a flush to disk takes, over the last minutes.";
     LogFlushCount = Counter "kafka_log_logflushstats_logflushrateandtimems_count_total" [] "Flushes to disk.";
+    UncleanablePartitions = Gauge "kafka_log_logcleanermanager_uncleanable_partitions_count" ["logDirectory"] "Partitions whose last compaction failed; the log says why.";
+    UncleanableBytes = Gauge "kafka_log_logcleanermanager_uncleanable_bytes" ["logDirectory"] "Bytes that those partitions would have compacted.";
+    MaxDirtyPercent = Gauge "kafka_log_logcleanermanager_max_dirty_percent" [] "How much of the dirtiest log is not compacted.";
+    CleanerTimeSinceLastRunMs = Gauge "kafka_log_logcleanermanager_time_since_last_run_ms" [] "Milliseconds since a cleaner thread last looked for work; 0 while there is none.";
+    CleanerRecopyPercent = Gauge "kafka_log_logcleaner_cleaner_recopy_percent" [] "How much the last compactions kept of what they read.";
+    CleanerMaxBufferUtilizationPercent = Gauge "kafka_log_logcleaner_max_buffer_utilization_percent" [] "How full the map of keys was in the last compactions.";
+    CleanerMaxCleanTimeSecs = Gauge "kafka_log_logcleaner_max_clean_time_secs" [] "Seconds that the longest of the last compactions took.";
+    CleanerMaxCompactionDelaySecs = Gauge "kafka_log_logcleaner_max_compaction_delay_secs" [] "Seconds by which a log that waits is past max.compaction.lag.ms.";
+    CleanerDeadThreads = Gauge "kafka_log_logcleaner_deadthreadcount" [] "Cleaner threads that could not be started.";
     DiskReadBytes = Gauge "kafka_server_kafkaserver_linux_disk_read_bytes" [] "Bytes this process made the disks read.";
     DiskWriteBytes = Gauge "kafka_server_kafkaserver_linux_disk_write_bytes" [] "Bytes this process made the disks write.";
 

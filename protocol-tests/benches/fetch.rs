@@ -40,6 +40,7 @@ fn encode(c: &mut Criterion) {
             session: 1,
             rows: (0..rows).map(row).collect(),
             endpoints: Vec::new(),
+            quorum: None,
         };
         group.throughput(Throughput::Elements(rows as u64));
         group.bench_function(name, |b| {

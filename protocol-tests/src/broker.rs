@@ -81,14 +81,15 @@ impl Broker {
         let mut process = Process::start(&self.write_properties());
         let ready = eventually(SOON, "the broker's ready line", || {
             let said = process.said();
-            let line = said.lines().find(|line| line.contains("ready kafka=")).map(str::to_owned);
+            let line =
+                said.lines().find(|line| ["ready kafka=", "ready controller="].iter().any(|start| line.contains(start))).map(str::to_owned);
             if let (None, Some(status)) = (&line, process.ended()) {
                 panic!("the broker ended ({status}) instead of getting ready:\n{}", process.said());
             }
             line
         });
         let field = |name: &str| ready.split_whitespace().find_map(|word| word.strip_prefix(name)).map(str::to_owned);
-        self.kafka = field("kafka=").expect("an address after kafka=");
+        self.kafka = field("kafka=").or(field("controller=")).expect("an address after kafka= or controller=");
         self.http = field("http=").expect("an address after http=");
         self.process = Some(process);
     }
@@ -108,7 +109,7 @@ impl Broker {
         path
     }
 
-    /// `host:port` for clients.
+    /// `host:port` for clients; of a node that is only a controller, its listener for the quorum.
     pub fn bootstrap(&self) -> &str {
         &self.kafka
     }

@@ -10,8 +10,8 @@ use super::shard::{Apply, Shard};
 use crate::core::controller::records::ResourceType;
 use crate::core::controller::request::{Answer, ProducerIdBlock, Refusal, Request};
 use crate::core::controller::{Delta, Image, Record};
-use crate::core::types::{BrokerId, Epoch, Offset};
-use crate::rt::{Essential, Gone, Reply, Tell};
+use crate::core::types::{BrokerId, Epoch, Millis, Offset};
+use crate::rt::{Essential, Gone, Reply, Tell, clock};
 use actix::prelude::*;
 use arc_swap::ArcSwap;
 use std::collections::VecDeque;
@@ -37,6 +37,8 @@ pub struct Link {
 
 struct Applying {
     image: Arc<Image>,
+    /// When it was committed.
+    committed: Millis,
     missing: usize,
 }
 
@@ -52,6 +54,14 @@ pub struct Committed {
     pub last: Offset,
     /// The records; empty for a control batch.
     pub records: Arc<Vec<Record>>,
+}
+
+/// Another image takes the place of all that was committed so far. From: `Quorum`, when it loaded a snapshot. Lost: never, they share a thread.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct ReplaceImage {
+    /// The image.
+    pub image: Box<Image>,
 }
 
 /// A shard has applied the oldest image it was told of. From: the shard. Lost: never; shards end with the process.
@@ -146,7 +156,7 @@ impl Link {
         }
         let (image, delta) = (Arc::new(self.image.clone()), Arc::new(delta));
         let offset = image.offset();
-        self.applying.push_back(Applying { image: image.clone(), missing: self.shards.len() });
+        self.applying.push_back(Applying { image: image.clone(), committed: clock::now(), missing: self.shards.len() });
         for shard in &self.shards {
             let reply = Reply::to(ctx.address(), move |_| ShardApplied { offset });
             shard.tell(Apply { image: image.clone(), delta: delta.clone(), reply });
@@ -177,16 +187,20 @@ impl Actor for Link {
 
     /// Tells the shards everything that the log held at start.
     fn started(&mut self, ctx: &mut Context<Self>) {
-        let mut delta = Delta::default();
-        for topic in self.image.topics() {
-            delta.topics_created.insert(topic.id);
-            delta.partitions.extend(
-                topic.partitions.keys().map(|partition| crate::core::types::TopicPartition { topic: topic.id, partition: *partition }),
-            );
-        }
-        delta.configs.insert(crate::core::controller::ConfigResource::broker_default());
-        self.spread(delta, ctx);
+        self.spread(everything(&self.image), ctx);
     }
+}
+
+/// What an image has over an empty one.
+fn everything(image: &Image) -> Delta {
+    let mut delta = Delta::default();
+    for topic in image.topics() {
+        delta.topics_created.insert(topic.id);
+        let partitions = topic.partitions.keys();
+        delta.partitions.extend(partitions.map(|partition| crate::core::types::TopicPartition { topic: topic.id, partition: *partition }));
+    }
+    delta.configs.insert(crate::core::controller::ConfigResource::broker_default());
+    delta
 }
 
 impl Handler<Committed> for Link {
@@ -205,6 +219,20 @@ impl Handler<Committed> for Link {
     }
 }
 
+impl Handler<ReplaceImage> for Link {
+    type Result = ();
+    fn handle(&mut self, m: ReplaceImage, ctx: &mut Context<Self>) {
+        let old = std::mem::replace(&mut self.image, *m.image);
+        let mut delta = everything(&self.image);
+        delta.topics_created.retain(|id| old.topic(*id).is_none());
+        for topic in old.topics().filter(|topic| self.image.topic(topic.id).is_none()) {
+            delta.topics_deleted.insert(topic.id, topic.clone());
+        }
+        delta.configs.extend(self.image.topics().map(|topic| crate::core::controller::ConfigResource::topic(&topic.name)));
+        self.spread(delta, ctx);
+    }
+}
+
 impl Handler<ShardApplied> for Link {
     type Result = ();
     fn handle(&mut self, m: ShardApplied, _: &mut Context<Self>) {
@@ -212,10 +240,10 @@ impl Handler<ShardApplied> for Link {
             applying.missing -= 1;
         }
         while self.applying.front().is_some_and(|applying| applying.missing == 0) {
-            let Some(Applying { image, .. }) = self.applying.pop_front() else { return };
+            let Some(Applying { image, committed, .. }) = self.applying.pop_front() else { return };
             let upto = image.offset();
             self.published.store(image);
-            self.controller.tell(super::controller::Published { upto });
+            self.controller.tell(super::controller::Published { upto, committed });
         }
     }
 }

@@ -5,7 +5,7 @@
 //! * v3 client software name and version, supported and finalised features (KIP-511, KIP-584); a bad name is INVALID_REQUEST.
 //! * v0-3 leave out features whose lowest level is 0, at which old Java clients stumble; v4 names them.
 
-use super::{Call, Cx, Outcome, Spec, TABLE};
+use super::{Audience, Call, Cx, Outcome, Spec, TABLE};
 use crate::core::controller::Image;
 use crate::core::controller::records::Feature;
 use crate::wire::error::ErrorCode;
@@ -15,14 +15,15 @@ use kafka_protocol::protocol::StrBytes;
 use std::rc::Rc;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(18, "ApiVersions", 0, 4);
+pub const SPEC: Spec = Spec::new(18, "ApiVersions", 0, 4).to(Audience::Everybody);
 
-/// Lists the table.
+/// Lists what of the table is served on the listener.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: ApiVersionsRequest) -> Outcome<ApiVersionsResponse> {
     if call.version >= 3 && !(is_software_word(&request.client_software_name) && is_software_word(&request.client_software_version)) {
         return Outcome::Now(ApiVersionsResponse::default().with_error_code(call.error(ErrorCode::InvalidRequest)));
     }
-    let keys = TABLE.iter().map(|spec| row(spec.key, spec.advertised_min, spec.max)).collect();
+    let served = TABLE.iter().filter(|spec| spec.audience.includes(cx.peer.quorum));
+    let keys = served.map(|spec| row(spec.key, spec.advertised_min, spec.max)).collect();
     let image = cx.image();
     let answer = ApiVersionsResponse::default()
         .with_api_keys(keys)

@@ -78,6 +78,8 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The listener it came in by.
     pub listener: Arc<str>,
+    /// Whether that is one of the metadata quorum's.
+    pub quorum: bool,
 }
 
 /// What a handler gets; cheap to clone into a future.

@@ -4,11 +4,12 @@
 //! * v1 when a voter fetched last and was caught up (KIP-836). v2 directories, controllers' listeners, messages (KIP-853).
 
 use super::terms::{text, topic_name, uuid};
-use super::{Call, Cx, Outcome, Spec};
+use super::{Audience, Call, Cx, Outcome, Spec};
 use crate::actors::quorum::{Describe, QuorumView};
 use crate::core::controller::Image;
-use crate::core::types::{BrokerId, Millis};
-use crate::rt::{Gone, Tell, clock, port};
+use crate::core::quorum::ReplicaView;
+use crate::core::types::BrokerId;
+use crate::rt::{Gone, Tell, port};
 use crate::wire::error::ErrorCode;
 use kafka_protocol::messages::describe_quorum_response::{Listener, Node, PartitionData, ReplicaState, TopicData};
 use kafka_protocol::messages::{self, DescribeQuorumRequest, DescribeQuorumResponse};
@@ -16,7 +17,7 @@ use kafka_protocol::protocol::StrBytes;
 use std::rc::Rc;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(55, "DescribeQuorum", 0, 2);
+pub const SPEC: Spec = Spec::new(55, "DescribeQuorum", 0, 2).to(Audience::Everybody);
 
 const METADATA_TOPIC: &str = "__cluster_metadata";
 
@@ -30,7 +31,7 @@ pub fn handle(cx: &Cx, call: &Rc<Call>, request: DescribeQuorumRequest) -> Outco
         let (reply, answer) = port();
         cx.broker.quorum.tell(Describe { reply });
         match answer.await {
-            Ok(view) => respond(&call, &cx.image(), cx.broker.node, &view, clock::now()),
+            Ok(view) => respond(&call, &cx.image(), cx.broker.node, &view),
             Err(Gone) => DescribeQuorumResponse::default()
                 .with_error_code(call.error(ErrorCode::UnknownServerError))
                 .with_error_message(sentence(ErrorCode::UnknownServerError)),
@@ -68,37 +69,38 @@ fn of_the_metadata_log(partition: PartitionData) -> DescribeQuorumResponse {
     DescribeQuorumResponse::default().with_topics(vec![topic])
 }
 
-fn respond(call: &Call, image: &Image, node: BrokerId, view: &QuorumView, now: Millis) -> DescribeQuorumResponse {
+fn respond(call: &Call, image: &Image, node: BrokerId, view: &QuorumView) -> DescribeQuorumResponse {
     // Only the leader knows how far the others are.
     if view.leader != Some(node) {
         let error = ErrorCode::NotLeaderOrFollower;
         return of_the_metadata_log(PartitionData::default().with_error_code(call.error(error)).with_error_message(sentence(error)));
     }
-    let voters = view.voters.iter().map(|voter| {
-        let at = if voter.id == node { now.0 } else { -1 };
+    let state = |seen: &ReplicaView| {
+        let ReplicaView { replica, last_fetch, caught_up } = seen;
         let state = ReplicaState::default()
-            .with_replica_id(messages::BrokerId(voter.id.0))
-            .with_log_end_offset(voter.log_end.0)
-            .with_last_fetch_timestamp(at)
-            .with_last_caught_up_timestamp(at);
-        if call.version >= 2 { state.with_replica_directory_id(uuid(voter.directory)) } else { state }
-    });
+            .with_replica_id(messages::BrokerId(replica.id.0))
+            .with_log_end_offset(replica.log_end.0)
+            .with_last_fetch_timestamp(last_fetch.map_or(-1, |at| at.0))
+            .with_last_caught_up_timestamp(caught_up.map_or(-1, |at| at.0));
+        if call.version >= 2 { state.with_replica_directory_id(uuid(replica.directory)) } else { state }
+    };
     let partition = PartitionData::default()
         .with_leader_id(messages::BrokerId(node.0))
         .with_leader_epoch(view.epoch.0)
         .with_high_watermark(view.high_watermark.0)
-        .with_current_voters(voters.collect());
+        .with_current_voters(view.voters.iter().map(state).collect())
+        .with_observers(view.observers.iter().map(state).collect());
     let answer = of_the_metadata_log(partition);
     if call.version < 2 {
         return answer;
     }
     let nodes = view.voters.iter().map(|voter| {
-        let controller = image.controllers().find(|controller| controller.id == voter.id);
+        let controller = image.controllers().find(|controller| controller.id == voter.replica.id);
         let listeners = controller
             .into_iter()
             .flat_map(|controller| &controller.endpoints)
             .map(|endpoint| Listener::default().with_name(text(&endpoint.name)).with_host(text(&endpoint.host)).with_port(endpoint.port));
-        Node::default().with_node_id(messages::BrokerId(voter.id.0)).with_listeners(listeners.collect())
+        Node::default().with_node_id(messages::BrokerId(voter.replica.id.0)).with_listeners(listeners.collect())
     });
     answer.with_nodes(nodes.collect())
 }
@@ -108,16 +110,17 @@ mod tests {
     use super::*;
     use crate::api::testkit::{broker, call, encodes, image_of};
     use crate::core::quorum::VoterView;
-    use crate::core::types::{Epoch, Id, Offset};
+    use crate::core::types::{Epoch, Id, Millis, Offset};
     use kafka_protocol::messages::describe_quorum_request;
 
     fn view(leader: Option<BrokerId>) -> QuorumView {
-        let voters = vec![VoterView { id: BrokerId(1), directory: Id(9), log_end: Offset(30) }];
-        QuorumView { leader, epoch: Epoch(3), high_watermark: Offset(29), voters }
+        let replica = VoterView { id: BrokerId(1), directory: Id(9), log_end: Offset(30) };
+        let voters = vec![ReplicaView { replica, last_fetch: Some(Millis(77)), caught_up: Some(Millis(77)) }];
+        QuorumView { leader, epoch: Epoch(3), high_watermark: Offset(29), voters, observers: Vec::new() }
     }
 
     fn answer(call: &Call, leader: Option<BrokerId>) -> DescribeQuorumResponse {
-        respond(call, &image_of([broker(1)], []), BrokerId(1), &view(leader), Millis(77))
+        respond(call, &image_of([broker(1)], []), BrokerId(1), &view(leader))
     }
 
     #[test]

@@ -64,6 +64,9 @@ pub fn dispatch(cx: &Cx, frame: Bytes) -> Result<(Rc<Call>, Dispatched), Refusal
     let (Some(spec), Some(metrics)) = (super::spec(head.key), cx.broker.api_metrics(head.key)) else {
         return Err(Refusal::UnknownApi);
     };
+    if !spec.audience.includes(cx.peer.quorum) {
+        return Err(Refusal::UnknownApi);
+    }
     let supported = (spec.min..=spec.max).contains(&head.version);
     let is_api_versions = head.key == header::API_VERSIONS;
     let version = if is_api_versions && !supported { 0 } else { head.version };

@@ -10,9 +10,10 @@
 
 mod ask;
 mod limits;
+mod metadata;
 pub mod reply;
 
-use super::{Call, Cx, Outcome, Spec};
+use super::{Audience, Call, Cx, Outcome, Spec};
 use crate::actors::controller::Random;
 use crate::actors::partition::messages::FetchWait;
 use crate::core::fetch_session::{Ask, Context, Facts, Params, Refused, Sessions, TopicRef, Wanted};
@@ -28,7 +29,7 @@ use std::time::Duration;
 use understudy_metrics::Gauge;
 
 /// The row.
-pub const SPEC: Spec = Spec::new(1, "Fetch", 4, 18);
+pub const SPEC: Spec = Spec::new(1, "Fetch", 4, 18).to(Audience::Everybody);
 
 /// Versions from which rows name the leader.
 const NAMES_LEADER: i16 = 16;
@@ -47,6 +48,9 @@ struct Fetch {
 
 /// Takes the request into its session, asks every partition once, and waits if that was not enough.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: FetchRequest) -> Outcome<FetchReply> {
+    if cx.peer.quorum {
+        return metadata::handle(cx, call, request);
+    }
     let image = cx.image();
     let by_id = call.version >= TOPIC_IDS;
     let replica = if request.replica_id.0 != -1 { request.replica_id.0 } else { request.replica_state.replica_id.0 };
@@ -130,7 +134,7 @@ impl Fetch {
         let rows: Vec<Row> = all.into_iter().map(|(_, row)| row).collect();
         count(&cx, &rows);
         let endpoints = if call.version >= NAMES_LEADER { endpoints(&cx, &rows) } else { Vec::new() };
-        FetchReply { call, error: ErrorCode::None, session, rows, endpoints }
+        FetchReply { call, error: ErrorCode::None, session, rows, endpoints, quorum: None }
     }
 }
 
@@ -166,7 +170,7 @@ fn session_error(call: &Rc<Call>, session: i32, refused: Refused) -> FetchReply 
         Refused::WrongEpoch => ErrorCode::InvalidFetchSessionEpoch,
         Refused::TopicNaming => ErrorCode::FetchSessionTopicIdError,
     };
-    FetchReply { call: call.clone(), error, session, rows: Vec::new(), endpoints: Vec::new() }
+    FetchReply { call: call.clone(), error, session, rows: Vec::new(), endpoints: Vec::new(), quorum: None }
 }
 
 /// Does something with the sessions, and shows how many there are then.

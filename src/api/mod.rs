@@ -11,6 +11,7 @@ mod errors;
 mod groups;
 mod nodes;
 mod partitions;
+mod quorum;
 mod resources;
 pub mod response;
 mod settings;
@@ -39,17 +40,47 @@ pub struct Spec {
     pub advertised_min: i16,
     /// Whether the next request of the same kind may begin before this one is answered. Only where stage one keeps the order.
     pub pipelined: bool,
+    /// Who may ask.
+    pub audience: Audience,
+}
+
+/// On which listeners an API is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Those for clients and brokers.
+    Clients,
+    /// Those of the metadata quorum (`controller.listener.names`).
+    Controllers,
+    /// All.
+    Everybody,
+}
+
+impl Audience {
+    /// Whether a listener of the quorum, or of clients, serves it.
+    pub fn includes(self, quorum: bool) -> bool {
+        match self {
+            Audience::Clients => !quorum,
+            Audience::Controllers => quorum,
+            Audience::Everybody => true,
+        }
+    }
 }
 
 impl Spec {
     /// A key served from `min` to `max`.
     pub const fn new(key: i16, name: &'static str, min: i16, max: i16) -> Spec {
-        Spec { key, name, min, max, advertised_min: min, pipelined: false }
+        Spec { key, name, min, max, advertised_min: min, pipelined: false, audience: Audience::Clients }
     }
 
     /// Advertises a lower minimum than is served.
     pub const fn advertised_from(mut self, min: i16) -> Spec {
         self.advertised_min = min;
+        self
+    }
+
+    /// Serves it to others than clients, or to others as well.
+    pub const fn to(mut self, audience: Audience) -> Spec {
+        self.audience = audience;
         self
     }
 
@@ -126,11 +157,16 @@ apis! {
     delete_groups: DeleteGroupsRequest,
     elect_leaders: ElectLeadersRequest,
     incremental_alter_configs: IncrementalAlterConfigsRequest,
+    alter_partition_reassignments: AlterPartitionReassignmentsRequest,
     list_partition_reassignments: ListPartitionReassignmentsRequest,
     offset_delete: OffsetDeleteRequest,
     describe_client_quotas: DescribeClientQuotasRequest,
+    vote: VoteRequest,
+    begin_quorum_epoch: BeginQuorumEpochRequest,
+    end_quorum_epoch: EndQuorumEpochRequest,
     describe_quorum: DescribeQuorumRequest,
     update_features: UpdateFeaturesRequest,
+    fetch_snapshot: FetchSnapshotRequest,
     describe_cluster: DescribeClusterRequest,
     describe_producers: DescribeProducersRequest,
     unregister_broker: UnregisterBrokerRequest,

@@ -4,7 +4,10 @@
 //! standard error.
 
 mod config;
+mod election;
 pub mod logging;
+#[cfg(feature = "sim")]
+mod sim;
 mod storage;
 
 use crate::config::{Config, ConfigErrors, Given, Origin, SourceError, Standing, file};
@@ -14,6 +17,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use election::ElectionError;
 pub use storage::{Formatted, StorageError, format_directories, random_id};
 
 /// The arguments.
@@ -50,6 +54,12 @@ enum Command {
     /// Look at log directories, or format them.
     #[command(subcommand)]
     Storage(StorageCommand),
+    /// Look at elections.
+    #[command(subcommand)]
+    Election(ElectionCommand),
+    /// Run the metadata quorum in a simulator, under faults, from seeds.
+    #[cfg(feature = "sim")]
+    Sim(sim::Simulate),
 }
 
 #[derive(Debug, Subcommand)]
@@ -90,6 +100,21 @@ enum StorageCommand {
     RandomUuid,
 }
 
+#[derive(Debug, Subcommand)]
+enum ElectionCommand {
+    /// Print the latest elections that the node at `http.listen` decided, as JSON, the latest first.
+    History {
+        /// Of this topic only.
+        #[arg(long)]
+        topic: Option<String>,
+        /// At most so many.
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+        #[command(flatten)]
+        settings: Settings,
+    },
+}
+
 /// A command that failed, in one or more lines for people.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
@@ -99,6 +124,8 @@ enum Failure {
     Config(#[from] ConfigErrors),
     #[error(transparent)]
     Storage(#[from] StorageError),
+    #[error(transparent)]
+    Election(#[from] ElectionError),
     #[error("cannot write the answer: {0}")]
     Output(#[from] io::Error),
 }
@@ -180,6 +207,12 @@ fn answer(command: Option<Command>, environment: &[(String, String)], out: &mut 
             let fine = storage::info(&Config::load(given(&settings)?)?, out)?;
             Ok(if fine { 0 } else { 1 })
         }
+        Some(Command::Election(ElectionCommand::History { topic, limit, settings })) => {
+            election::history(Config::load(given(&settings)?)?.http_address(), limit, topic.as_deref(), out)?;
+            Ok(0)
+        }
+        #[cfg(feature = "sim")]
+        Some(Command::Sim(what)) => Ok(if sim::simulate(&what, out)? { 0 } else { 1 }),
         Some(Command::Storage(StorageCommand::RandomUuid)) => {
             writeln!(out, "{}", random_id())?;
             Ok(0)

@@ -87,21 +87,21 @@ keys! {
     /// Addresses at which to find a dynamic metadata quorum, `host:port`.
     controller_quorum_bootstrap_servers: Vec<String> = "controller.quorum.bootstrap.servers", "", Addresses, ReadOnly, Later;
     /// How long a candidate waits for votes before it tries again, ms.
-    controller_quorum_election_timeout_ms: i32 = "controller.quorum.election.timeout.ms", "1000", AtLeast(0), ReadOnly, Later;
+    controller_quorum_election_timeout_ms: i32 = "controller.quorum.election.timeout.ms", "1000", AtLeast(0), ReadOnly, Now;
     /// How long without a fetch a quorum member keeps its leader, and a leader its followers, ms.
-    controller_quorum_fetch_timeout_ms: i32 = "controller.quorum.fetch.timeout.ms", "2000", AtLeast(0), ReadOnly, Later;
+    controller_quorum_fetch_timeout_ms: i32 = "controller.quorum.fetch.timeout.ms", "2000", AtLeast(0), ReadOnly, Now;
     /// Longest random pause before a new candidacy, ms.
-    controller_quorum_election_backoff_max_ms: i32 = "controller.quorum.election.backoff.max.ms", "1000", AtLeast(0), ReadOnly, Later;
+    controller_quorum_election_backoff_max_ms: i32 = "controller.quorum.election.backoff.max.ms", "1000", AtLeast(0), ReadOnly, Now;
     /// How long the quorum leader gathers records before it writes them, ms.
     controller_quorum_append_linger_ms: i32 = "controller.quorum.append.linger.ms", "25", AtLeast(0), ReadOnly, Later;
     /// How long a request to another quorum member may take, ms.
-    controller_quorum_request_timeout_ms: i32 = "controller.quorum.request.timeout.ms", "2000", AtLeast(0), ReadOnly, Later;
+    controller_quorum_request_timeout_ms: i32 = "controller.quorum.request.timeout.ms", "2000", AtLeast(0), ReadOnly, Now;
     /// Pause after a failed request to another quorum member, ms.
-    controller_quorum_retry_backoff_ms: i32 = "controller.quorum.retry.backoff.ms", "20", AtLeast(0), ReadOnly, Later;
+    controller_quorum_retry_backoff_ms: i32 = "controller.quorum.retry.backoff.ms", "20", AtLeast(0), ReadOnly, Now;
     /// Most bytes of metadata log in one answer to a quorum member.
-    controller_quorum_fetch_max_bytes: i32 = "controller.quorum.fetch.max.bytes", "1048576", AtLeast(1), ReadOnly, Later;
+    controller_quorum_fetch_max_bytes: i32 = "controller.quorum.fetch.max.bytes", "1048576", AtLeast(1), ReadOnly, Now;
     /// Most bytes of a snapshot in one answer to a quorum member.
-    controller_quorum_fetch_snapshot_max_bytes: i32 = "controller.quorum.fetch.snapshot.max.bytes", "1048576", AtLeast(1), ReadOnly, Later;
+    controller_quorum_fetch_snapshot_max_bytes: i32 = "controller.quorum.fetch.snapshot.max.bytes", "1048576", AtLeast(1), ReadOnly, Now;
     /// Directory of the metadata log; absent: the first log directory.
     metadata_log_dir: Option<String> = "metadata.log.dir", none, Any, ReadOnly, Now;
     /// Size at which the metadata log starts a new segment.
@@ -208,26 +208,28 @@ keys! {
     log_message_timestamp_after_max_ms: i64 = "log.message.timestamp.after.max.ms", "3600000", AtLeast(0), ClusterWide, Now;
 
     // Compaction.
+    /// Whether logs are compacted at all.
+    log_cleaner_enable: bool = "log.cleaner.enable", "true", Any, ReadOnly, Now;
     /// Threads that compact logs.
-    log_cleaner_threads: i32 = "log.cleaner.threads", "1", AtLeast(0), ClusterWide, Later;
+    log_cleaner_threads: i32 = "log.cleaner.threads", "1", AtLeast(0), ClusterWide, Now;
     /// Memory for the keys of one compaction, over all threads, bytes.
-    log_cleaner_dedupe_buffer_size: i64 = "log.cleaner.dedupe.buffer.size", "134217728", Any, ClusterWide, Later;
+    log_cleaner_dedupe_buffer_size: i64 = "log.cleaner.dedupe.buffer.size", "134217728", Any, ClusterWide, Now;
     /// Read and write buffers of compaction, over all threads, bytes.
-    log_cleaner_io_buffer_size: i32 = "log.cleaner.io.buffer.size", "524288", AtLeast(0), ClusterWide, Later;
+    log_cleaner_io_buffer_size: i32 = "log.cleaner.io.buffer.size", "524288", AtLeast(0), ClusterWide, Now;
     /// How full the key table of a compaction may get, 0 to 1.
-    log_cleaner_io_buffer_load_factor: f64 = "log.cleaner.io.buffer.load.factor", "0.9", Any, ClusterWide, Later;
+    log_cleaner_io_buffer_load_factor: f64 = "log.cleaner.io.buffer.load.factor", "0.9", Any, ClusterWide, Now;
     /// Most bytes a second that compaction reads and writes.
-    log_cleaner_io_max_bytes_per_second: f64 = "log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", Any, ClusterWide, Later;
+    log_cleaner_io_max_bytes_per_second: f64 = "log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", Any, ClusterWide, Now;
     /// Pause of the compactor when nothing is to be done, ms.
-    log_cleaner_backoff_ms: i64 = "log.cleaner.backoff.ms", "15000", AtLeast(0), ClusterWide, Later;
+    log_cleaner_backoff_ms: i64 = "log.cleaner.backoff.ms", "15000", AtLeast(0), ClusterWide, Now;
     /// How long a compacted topic keeps tombstones, ms.
-    log_cleaner_delete_retention_ms: i64 = "log.cleaner.delete.retention.ms", "86400000", AtLeast(0), ClusterWide, Later;
+    log_cleaner_delete_retention_ms: i64 = "log.cleaner.delete.retention.ms", "86400000", AtLeast(0), ClusterWide, Now;
     /// Share of uncompacted log that makes a compaction worth it, 0 to 1.
-    log_cleaner_min_cleanable_ratio: f64 = "log.cleaner.min.cleanable.ratio", "0.5", Between(0, 1), ClusterWide, Later;
+    log_cleaner_min_cleanable_ratio: f64 = "log.cleaner.min.cleanable.ratio", "0.5", Between(0, 1), ClusterWide, Now;
     /// Shortest time a record stays uncompacted, ms.
-    log_cleaner_min_compaction_lag_ms: i64 = "log.cleaner.min.compaction.lag.ms", "0", AtLeast(0), ClusterWide, Later;
+    log_cleaner_min_compaction_lag_ms: i64 = "log.cleaner.min.compaction.lag.ms", "0", AtLeast(0), ClusterWide, Now;
     /// Longest time a record stays uncompacted, ms.
-    log_cleaner_max_compaction_lag_ms: i64 = "log.cleaner.max.compaction.lag.ms", "9223372036854775807", AtLeast(1), ClusterWide, Later;
+    log_cleaner_max_compaction_lag_ms: i64 = "log.cleaner.max.compaction.lag.ms", "9223372036854775807", AtLeast(1), ClusterWide, Now;
     /// With tiered storage: how long segments stay on local disk, ms; -2 as `log.retention.ms`.
     log_local_retention_ms: i64 = "log.local.retention.ms", "-2", AtLeast(-2), ClusterWide, Later;
     /// With tiered storage: bytes that stay on local disk; -2 as `log.retention.bytes`.
@@ -257,9 +259,9 @@ keys! {
     /// How consumers are sent to a nearer replica.
     replica_selector_class: Option<String> = "replica.selector.class", none, Any, ReadOnly, Later;
     /// Whether leadership goes back to preferred replicas by itself.
-    auto_leader_rebalance_enable: bool = "auto.leader.rebalance.enable", "true", Any, ReadOnly, Later;
+    auto_leader_rebalance_enable: bool = "auto.leader.rebalance.enable", "true", Any, ReadOnly, Now;
     /// How often preferred leadership is looked at, seconds.
-    leader_imbalance_check_interval_seconds: i64 = "leader.imbalance.check.interval.seconds", "300", AtLeast(1), ReadOnly, Later;
+    leader_imbalance_check_interval_seconds: i64 = "leader.imbalance.check.interval.seconds", "300", AtLeast(1), ReadOnly, Now;
     /// Whether a stopping broker hands over its leaderships first.
     controlled_shutdown_enable: bool = "controlled.shutdown.enable", "true", Any, ReadOnly, Later;
     /// How often a broker tells the controller that it lives, ms.
@@ -390,6 +392,8 @@ keys! {
     understudy_shards: i32 = "understudy.shards", "0", AtLeast(0), ReadOnly, Now;
     /// Most log files held open; 0: half of what the process may open.
     understudy_open_files_max: i32 = "understudy.open.files.max", "0", AtLeast(0), ReadOnly, Now;
+    /// From the close of a broker's last connection to the controller until it counts as dead, unless it is heard again, ms.
+    understudy_broker_disconnect_grace_ms: i32 = "understudy.broker.disconnect.grace.ms", "250", AtLeast(0), ReadOnly, Later;
     /// Requests of one connection that may be in work at once; more wait in its socket.
     understudy_connection_requests_max: i32 = "understudy.connection.requests.max", "128", AtLeast(1), ReadOnly, Now;
     /// Bytes of requests held in memory over all connections; beyond it reading pauses.

@@ -88,7 +88,6 @@ pub(super) const KNOWN: &[Key] = &[
     later("internal.metadata.max.batch.size.in.bytes", Int, Some("8388608"), Any, ReadOnly, true),
     later("kafka.metrics.polling.interval.secs", Int, Some("10"), AtLeast(1), ReadOnly, false),
     later("kafka.metrics.reporters", List, Some(""), AnyList, ReadOnly, false),
-    later("log.cleaner.enable", Boolean, Some("true"), Any, ReadOnly, false),
     later("metric.reporters", List, Some("org.apache.kafka.common.metrics.JmxReporter"), AnyList, ClusterWide, false),
     later("metrics.num.samples", Int, Some("2"), AtLeast(1), ReadOnly, false),
     later("metrics.recording.level", String, Some("INFO"), Any, ReadOnly, false),

@@ -25,11 +25,12 @@ pub trait Chance {
     }
 }
 
-/// A seeded source for tests (splitmix64).
-#[cfg(test)]
+/// A seeded source for tests and simulations (splitmix64).
+#[cfg(any(test, feature = "sim"))]
+#[derive(Debug, Clone)]
 pub struct Seeded(pub u64);
 
-#[cfg(test)]
+#[cfg(any(test, feature = "sim"))]
 impl Chance for Seeded {
     fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

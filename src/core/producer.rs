@@ -293,6 +293,19 @@ impl Producers {
         })
     }
 
+    /// What known producers appended last below an offset: id, epoch, and the last offset of that batch, None if nothing was appended in this
+    /// epoch. What lies beyond may still be cut, so it does not stand for what lies below; of who has appended all that is remembered beyond,
+    /// nothing is said.
+    pub fn last_records(&self, below: Offset) -> impl Iterator<Item = (i64, i16, Option<Offset>)> {
+        self.entries.iter().filter_map(move |(id, e)| {
+            if e.last.last_offset < 0 {
+                return Some((*id, e.epoch, None));
+            }
+            let last = e.batches().find(|batch| (0..below.0).contains(&batch.last_offset))?;
+            Some((*id, e.epoch, Some(Offset(last.last_offset))))
+        })
+    }
+
     /// Where the earliest open transaction began: readers of committed records stop there.
     pub fn first_unstable_offset(&self) -> Option<Offset> {
         if self.open == 0 {

@@ -1,5 +1,5 @@
-//! The HTTP side of a node, on its own listener (`http.listen`): `/metrics`, `/live`, `/ready`. It knows no actor: the node plugs in three
-//! closures. Not for the Kafka port, and without authentication: bind it where operators are.
+//! The HTTP side of a node, on its own listener (`http.listen`): `/metrics`, `/live`, `/ready`, `/api/elections`. It knows no actor: the node
+//! plugs in closures. Not for the Kafka port, and without authentication: bind it where operators are.
 
 mod routes;
 mod server;

@@ -25,6 +25,8 @@ pub struct HttpState {
     pub live: Box<dyn Fn() -> Health + Send + Sync>,
     /// Whether clients are served; an error says what is still missing.
     pub ready: Box<dyn Fn() -> Health + Send + Sync>,
+    /// The latest elections as JSON: at most so many, of one topic if it is named.
+    pub elections: Box<dyn Fn(usize, Option<&str>) -> String + Send + Sync>,
 }
 
 /// The version of Prometheus' text format that `/metrics` speaks.
@@ -35,6 +37,7 @@ pub(super) fn routes(state: Arc<HttpState>) -> Router {
         .route("/metrics", get(metrics))
         .route("/live", get(async |State(state): State<Arc<HttpState>>| health((state.live)(), "live\n")))
         .route("/ready", get(async |State(state): State<Arc<HttpState>>| health((state.ready)(), "ready\n")))
+        .route("/api/elections", get(elections))
         .with_state(state)
 }
 
@@ -48,6 +51,25 @@ async fn metrics(State(state): State<Arc<HttpState>>, Query(query): Query<Vec<(S
     match (state.metrics)(profiles).await {
         Some(text) => ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], text).into_response(),
         None => (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be collected; the log says why\n").into_response(),
+    }
+}
+
+/// Elections that are answered if the question names no `limit`.
+const ELECTIONS: usize = 100;
+
+/// What `/api/elections` may be asked.
+#[derive(Debug, serde::Deserialize)]
+struct Wanted {
+    limit: Option<usize>,
+    topic: Option<String>,
+}
+
+/// Off this thread, as `metrics` is.
+async fn elections(State(state): State<Arc<HttpState>>, Query(wanted): Query<Wanted>) -> Response {
+    let limit = wanted.limit.unwrap_or(ELECTIONS);
+    match tokio::task::spawn_blocking(move || (state.elections)(limit, wanted.topic.as_deref())).await {
+        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the elections could not be collected; the log says why\n").into_response(),
     }
 }
 

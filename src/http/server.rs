@@ -106,6 +106,7 @@ mod tests {
             metrics: Box::new(move |profiles| Box::pin(std::future::ready(Some(families.render(profiles, 0))))),
             live: Box::new(|| Ok(())),
             ready: Box::new(move || if seen.load(SeqCst) { Ok(()) } else { Err("recovering logs: 3 of 7 done".into()) }),
+            elections: Box::new(|limit, topic| format!("{limit} {topic:?}")),
         };
         tokio::spawn(serve_within(listener, routes(Arc::new(state)), limits));
         Node { address, serves }
@@ -134,6 +135,14 @@ mod tests {
         assert_eq!(node.get("/ready").await, (503, "recovering logs: 3 of 7 done\n".into()));
         node.serves.store(true, SeqCst);
         assert_eq!(node.get("/ready").await, (200, "ready\n".into()));
+    }
+
+    #[tokio::test]
+    async fn elections_are_asked_for_by_number_and_topic() {
+        let node = start(LIMITS).await;
+        assert_eq!(node.get("/api/elections").await, (200, "100 None".into()));
+        assert_eq!(node.get("/api/elections?limit=3&topic=a%20b").await, (200, "3 Some(\"a b\")".into()));
+        assert_eq!(node.get("/api/elections?limit=many").await.0, 400);
     }
 
     #[tokio::test]

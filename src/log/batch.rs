@@ -248,6 +248,17 @@ impl BatchHeader {
         (self.attributes & DELETE_HORIZON_BIT != 0).then_some(self.base_timestamp)
     }
 
+    /// Sets or takes away the delete horizon. The records' timestamps are relative to it, so with a new one the caller writes them anew.
+    pub fn set_delete_horizon(&mut self, horizon: Option<Millis>) {
+        match horizon {
+            Some(horizon) => {
+                self.attributes |= DELETE_HORIZON_BIT;
+                self.base_timestamp = horizon;
+            }
+            None => self.attributes &= !DELETE_HORIZON_BIT,
+        }
+    }
+
     /// Whether it comes from an idempotent producer.
     pub fn has_producer(&self) -> bool {
         self.producer_id >= 0

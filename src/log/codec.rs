@@ -37,8 +37,15 @@ pub fn inflate(codec: Compression, payload: &[u8], limit: usize) -> Result<Cow<'
     if codec == Compression::None {
         return Ok(Cow::Borrowed(payload));
     }
-    let mut inflater = Inflater::new(codec, payload)?;
     let mut out = Vec::new();
+    inflate_into(codec, payload, limit, &mut out)?;
+    Ok(Cow::Owned(out))
+}
+
+/// The same into a vector of the caller's, which is emptied first.
+pub(super) fn inflate_into(codec: Compression, payload: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    let mut inflater = Inflater::new(codec, payload)?;
+    out.clear();
     loop {
         let had = out.len();
         let step = WINDOW.max(had).min(limit.saturating_sub(had).saturating_add(1));
@@ -46,7 +53,7 @@ pub fn inflate(codec: Compression, payload: &[u8], limit: usize) -> Result<Cow<'
         let n = inflater.read(&mut out[had..])?;
         out.truncate(had + n);
         if n == 0 {
-            return Ok(Cow::Owned(out));
+            return Ok(());
         }
         if out.len() > limit {
             return Err(CodecError::TooLong);

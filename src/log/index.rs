@@ -78,7 +78,8 @@ impl Index {
     /// Takes note of a batch that starts at `position`. Kafka's rule: an entry for the first batch after more than `interval` bytes.
     #[inline]
     pub fn note(&mut self, header: &BatchHeader, position: u64, interval: u32) {
-        if header.max_timestamp > self.max.timestamp {
+        // A batch that compaction emptied has no record with its timestamp any more.
+        if header.max_timestamp > self.max.timestamp && header.count > 0 {
             self.max = TimeEntry { timestamp: header.max_timestamp, offset: header.last_offset() };
         }
         if self.bytes_since > u64::from(interval) {
@@ -99,6 +100,11 @@ impl Index {
     /// The largest timestamp.
     pub fn max(&self) -> TimeEntry {
         self.max
+    }
+
+    /// Bytes of the two files, when all entries are in them.
+    pub fn bytes(&self) -> (u64, u64) {
+        ((self.offsets.len() * OFFSET_ENTRY) as u64, (self.times.len() * TIME_ENTRY) as u64)
     }
 
     /// Whether one of the indexes has as many entries as its file may have.

@@ -364,4 +364,11 @@ impl File for MemFile {
         world.alive()?;
         Ok(world.inodes[self.inode].modified)
     }
+
+    fn set_modified(&self, at: Millis) -> io::Result<()> {
+        let mut world = self.world.world();
+        world.alive()?;
+        world.inodes[self.inode].modified = at;
+        Ok(())
+    }
 }

@@ -4,6 +4,7 @@ pub mod batch;
 pub mod builder;
 pub mod checkpoint;
 pub mod codec;
+pub mod compact;
 mod deflate;
 pub mod dirs;
 pub mod error;

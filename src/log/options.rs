@@ -3,7 +3,7 @@
 use crate::core::types::{Millis, Offset};
 
 /// Settings of one log. Names are those of the topic configs; see section 6.1 of the reference for meaning and defaults.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LogConfig {
     /// `segment.bytes`: a segment is closed before it grows beyond.
     pub segment_bytes: u64,
@@ -23,6 +23,14 @@ pub struct LogConfig {
     pub delete: bool,
     /// Whether `cleanup.policy` contains `compact`: offsets may then be missing in the middle.
     pub compact: bool,
+    /// `min.cleanable.dirty.ratio`: a log is compacted when more of it is dirty.
+    pub min_cleanable_dirty_ratio: f64,
+    /// `min.compaction.lag.ms`: younger records are not compacted.
+    pub min_compaction_lag_ms: i64,
+    /// `max.compaction.lag.ms`: when something is dirty for longer, the log is compacted however little it is.
+    pub max_compaction_lag_ms: i64,
+    /// `delete.retention.ms`: how long tombstones stay after the first compaction that saw them.
+    pub delete_retention_ms: i64,
     /// `file.delete.delay.ms`: how long the caller waits before it removes files that retention has set aside.
     pub file_delete_delay_ms: i64,
     /// `preallocate`: reserve a segment's blocks when it is made.
@@ -41,6 +49,10 @@ impl Default for LogConfig {
             retention_bytes: -1,
             delete: true,
             compact: false,
+            min_cleanable_dirty_ratio: 0.5,
+            min_compaction_lag_ms: 0,
+            max_compaction_lag_ms: i64::MAX,
+            delete_retention_ms: 24 * 3_600_000,
             file_delete_delay_ms: 60_000,
             preallocate: false,
         }
@@ -60,11 +72,13 @@ impl LogConfig {
 
     /// `segment.ms` less this segment's jitter. The jitter is drawn from the base offset, so that it is the same after a restart.
     pub(super) fn roll_after(&self, base: Offset, created: Millis) -> i64 {
+        // A segment can be compacted once it is closed, so it may not stay open for longer than that may take.
+        let most = if self.compact { self.segment_ms.min(self.max_compaction_lag_ms) } else { self.segment_ms };
         if self.segment_jitter_ms <= 0 {
-            return self.segment_ms;
+            return most;
         }
         let mixed = (base.0 as u64 ^ (created.0 as u64).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
-        self.segment_ms - (mixed % self.segment_jitter_ms.min(self.segment_ms).max(1) as u64) as i64
+        most - (mixed % self.segment_jitter_ms.min(most).max(1) as u64) as i64
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Log<S: Storage> {
     pub(super) start: Offset,
     pub(super) end: Offset,
     pub(super) recovery_point: Offset,
+    /// What lies below was compacted.
+    pub(super) cleaned_to: Offset,
     /// Counts changes of names in the directory, and of its own.
     pub(super) names: u64,
     /// How many of them are on disk.
@@ -75,6 +77,7 @@ impl<S: Storage> Log<S> {
             start,
             end: start,
             recovery_point: start,
+            cleaned_to: start,
             names: 0,
             names_synced: 0,
             generation: 0,

@@ -124,7 +124,9 @@ impl<S: Storage> Opened<S> {
                 continue;
             }
             let mut walked = loading.segment(&segment, unsafe_, on_disk.indexed())?;
-            if next.is_some() && unsafe_ && walked.size == 0 {
+            // Apache Kafka leaves a segment empty if compaction took all of it.
+            let compacted = loading.opened.log.config.compact && on_disk.size == 0;
+            if next.is_some() && unsafe_ && walked.size == 0 && !compacted {
                 walked.bad.get_or_insert("the segment is empty".into());
             }
             let file = loading.opened.log.files.get(&segment.log);

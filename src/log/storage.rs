@@ -62,6 +62,8 @@ pub trait File: Send + Sync + 'static {
     fn reserve(&self, len: u64) -> io::Result<()>;
     /// When it was last written to.
     fn modified(&self) -> io::Result<Millis>;
+    /// Makes it look as if it had been written to last at that time.
+    fn set_modified(&self, at: Millis) -> io::Result<()>;
 }
 
 /// Bytes that one write call takes at most: page-aligned writes of a megabyte and more cost twice as much per byte.
@@ -231,5 +233,10 @@ impl File for FsFile {
     fn modified(&self) -> io::Result<Millis> {
         let meta = self.0.metadata()?;
         Ok(Millis(meta.mtime() * 1000 + meta.mtime_nsec() / 1_000_000))
+    }
+
+    fn set_modified(&self, at: Millis) -> io::Result<()> {
+        let at = rustix::fs::Timespec { tv_sec: at.0.div_euclid(1000), tv_nsec: (at.0.rem_euclid(1000) * 1_000_000) as _ };
+        Ok(rustix::fs::futimens(&self.0, &rustix::fs::Timestamps { last_access: at, last_modification: at })?)
     }
 }

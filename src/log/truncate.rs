@@ -37,6 +37,7 @@ impl<S: Storage> Log<S> {
         }
         self.start = self.start.min(self.end);
         self.recovery_point = self.recovery_point.min(self.end);
+        self.cleaned_to = self.cleaned_to.min(self.end);
         let end = self.end;
         self.remove_snapshots(|at| at > end)?;
         Ok(out)
@@ -66,7 +67,7 @@ impl<S: Storage> Log<S> {
         for segment in std::mem::take(&mut self.closed).iter().chain(&last) {
             self.set_aside(segment, &mut out)?;
         }
-        (self.start, self.end, self.recovery_point) = (offset, offset, offset);
+        (self.start, self.end, self.recovery_point, self.cleaned_to) = (offset, offset, offset, offset);
         if had {
             self.names += 1;
             self.remove_snapshots(|_| true)?;

@@ -39,8 +39,14 @@ fn bind_one(address: std::net::SocketAddr) -> io::Result<std::net::TcpListener> 
     Ok(socket.into())
 }
 
-/// Accepts for ever. Several shards may accept from clones of one socket; the kernel gives each connection to one of them.
-pub async fn accept(listener: TcpListener, name: Arc<str>, broker: Arc<Broker>, connections: Arc<Connections>, shared: Rc<Shared>) {
+/// Accepts for ever, on the listener of that name; `quorum` says whether it is one of the metadata quorum's. Several shards may accept from clones of one socket; the kernel gives each connection to one of them.
+pub async fn accept(
+    listener: TcpListener,
+    (name, quorum): (Arc<str>, bool),
+    broker: Arc<Broker>,
+    connections: Arc<Connections>,
+    shared: Rc<Shared>,
+) {
     loop {
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -68,7 +74,7 @@ pub async fn accept(listener: TcpListener, name: Arc<str>, broker: Arc<Broker>, 
             tracing::trace!(%address, "gone before it was served: {e}");
             continue;
         }
-        let cx = Cx { broker: broker.clone(), peer: Rc::new(Peer { address, listener: name.clone() }) };
+        let cx = Cx { broker: broker.clone(), peer: Rc::new(Peer { address, listener: name.clone(), quorum }) };
         actix::spawn(connection::serve(stream, cx, shared.clone(), seat));
     }
 }

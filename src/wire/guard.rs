@@ -1,4 +1,4 @@
-//! Walks a request's body before the message crate decodes it. It keeps nothing and allocates nothing.
+//! Walks a body, a request's or an answer's, before the message crate decodes it. It keeps nothing and allocates nothing.
 //!
 //! The crate reserves memory for as many elements as an array claims, and a process that asks for too much is aborted; so no byte of a
 //! body reaches it unwalked. A body that passes decodes without panic, and what it decodes to is bounded by [`max_elements`].
@@ -110,6 +110,15 @@ pub const fn max_elements(body: usize) -> usize {
 /// contents of byte strings and records are skipped, not read.
 pub fn check(key: i16, version: i16, body: &[u8]) -> Result<(), Malformed> {
     let known = api(key).filter(|api| api.first <= version && version <= api.last);
+    let Some(api) = known else {
+        return Err(Malformed { at: 0, fault: Fault::UnknownRequest { key, version } });
+    };
+    walk::request(api, version, body)
+}
+
+/// The same for the body of an answer to a request of that key and version, of the few that this broker asks others.
+pub fn check_answer(key: i16, version: i16, body: &[u8]) -> Result<(), Malformed> {
+    let known = schema::answer(key).filter(|api| api.first <= version && version <= api.last);
     let Some(api) = known else {
         return Err(Malformed { at: 0, fault: Fault::UnknownRequest { key, version } });
     };

@@ -7,4 +7,5 @@ pub mod error;
 pub mod frame;
 pub mod guard;
 pub mod header;
+pub mod quorum;
 pub mod records;

@@ -1,4 +1,4 @@
-//! The checkpoint files of one log directory: which offsets are on disk, committed, deleted. Kept whole in memory, written when changed.
+//! The checkpoint files of one log directory: which offsets are on disk, committed, deleted, compacted. Kept whole in memory, written when changed.
 
 use super::{Marks, Noted};
 use crate::core::types::Offset;
@@ -18,6 +18,9 @@ pub const HIGH_WATERMARKS: &str = "replication-offset-checkpoint";
 /// `log-start-offset-checkpoint`.
 pub const LOG_STARTS: &str = "log-start-offset-checkpoint";
 
+/// `cleaner-offset-checkpoint`.
+pub const CLEANED: &str = "cleaner-offset-checkpoint";
+
 /// One file.
 struct Kept {
     path: PathBuf,
@@ -25,11 +28,12 @@ struct Kept {
     changed: bool,
 }
 
-/// The three files of a directory.
+/// The files of a directory.
 pub struct Checkpoints {
     recovery: Kept,
     high_watermarks: Kept,
     log_starts: Kept,
+    cleaned: Kept,
 }
 
 impl Kept {
@@ -76,6 +80,7 @@ impl Checkpoints {
             recovery: Kept::load(dir, RECOVERY_POINTS)?,
             high_watermarks: Kept::load(dir, HIGH_WATERMARKS)?,
             log_starts: Kept::load(dir, LOG_STARTS)?,
+            cleaned: Kept::load(dir, CLEANED)?,
         })
     }
 
@@ -85,12 +90,14 @@ impl Checkpoints {
         self.recovery.set(&topic, partition, at.map(|Marks { recovery_point, .. }| recovery_point));
         self.high_watermarks.set(&topic, partition, at.map(|Marks { high_watermark, .. }| high_watermark));
         self.log_starts.set(&topic, partition, at.and_then(|Marks { log_start, .. }| log_start));
+        self.cleaned.set(&topic, partition, at.and_then(|Marks { cleaned_to, .. }| cleaned_to));
     }
 
     /// Writes the files that changed.
     pub fn write(&mut self) -> Result<(), LogError> {
         self.log_starts.write()?;
         self.recovery.write()?;
+        self.cleaned.write()?;
         self.high_watermarks.write()
     }
 }

@@ -84,6 +84,8 @@ pub struct Marks {
     pub high_watermark: Offset,
     /// `log-start-offset-checkpoint`, only if the log starts inside its first segment.
     pub log_start: Option<Offset>,
+    /// `cleaner-offset-checkpoint`, only if something was compacted: everything below.
+    pub cleaned_to: Option<Offset>,
 }
 
 /// The way to a directory's thread.

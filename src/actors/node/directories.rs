@@ -1,11 +1,12 @@
 //! The log directories at start: locked, formatted on first use, their owner checked, what lies in them listed.
 
 use crate::actors::log_io;
-use crate::actors::log_io::checkpoints::{LOG_STARTS, RECOVERY_POINTS, read};
+use crate::actors::log_io::checkpoints::{CLEANED, LOG_STARTS, RECOVERY_POINTS, read};
 use crate::actors::partition::replica::Found;
 use crate::actors::shard::{Dir, Disk};
 use crate::cli::{StorageError, format_directories, random_id};
 use crate::config::Config;
+use crate::core::controller::records::BrokerEpoch;
 use crate::core::types::{BrokerId, DirectoryId, Id, Millis, Offset};
 use crate::log::dirs::{CleanShutdown, DirLock, DirName, MetaProperties, marked_dir_name};
 use crate::log::survival::same_mount_as_before;
@@ -30,6 +31,11 @@ pub enum BadDirectory {
     /// Locked by another process, or the disk refused.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// Several nodes would each make a cluster of its own.
+    #[error(
+        "the log directories are not formatted, and with several voters nobody can choose the cluster's id alone: run `understudy storage random-uuid` once, then `understudy storage format -t ID -c FILE` on every node"
+    )]
+    NoClusterId,
     /// It belongs to another cluster or node.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -103,6 +109,13 @@ impl AllPrepared {
     pub fn directory_ids(&self) -> Vec<DirectoryId> {
         self.dirs[..self.for_partitions].iter().map(|dir| dir.id).collect()
     }
+
+    /// The registration in which the last process stopped in good order; `None` if a directory lacks its marker, or they disagree.
+    pub fn previous_epoch(&self) -> Option<BrokerEpoch> {
+        let mut epochs = self.dirs[..self.for_partitions].iter().map(|dir| dir.clean.map(|clean| clean.broker_epoch));
+        let first = epochs.next()?.filter(|epoch| *epoch >= 0)?;
+        epochs.all(|epoch| epoch == Some(first)).then_some(BrokerEpoch(first))
+    }
 }
 
 /// As configured, as found in a directory, or a new one.
@@ -114,6 +127,10 @@ fn cluster_id(paths: &[PathBuf], config: &Config) -> Result<String, BadDirectory
         if let Some(found) = MetaProperties::read(&Fs, path)? {
             return Ok(found.cluster_id);
         }
+    }
+    // Each would make an id of its own, and they would not talk to each other.
+    if config.endpoints.voters.len() > 1 {
+        return Err(BadDirectory::NoClusterId);
     }
     Ok(random_id().to_string())
 }
@@ -135,6 +152,7 @@ type FoundPartitions = HashMap<(Arc<str>, i32), (usize, Found)>;
 fn list(dir: &Prepared, io: &log_io::Handle, found: &mut FoundPartitions) -> Result<(), LogError> {
     let recovery = read(&dir.path.join(RECOVERY_POINTS))?;
     let starts = read(&dir.path.join(LOG_STARTS))?;
+    let cleaned = read(&dir.path.join(CLEANED))?;
     let entries = std::fs::read_dir(&dir.path).map_err(|e| LogError::io("list", &dir.path, e))?;
     for entry in entries {
         let entry = entry.map_err(|e| LogError::io("list", &dir.path, e))?;
@@ -148,6 +166,7 @@ fn list(dir: &Prepared, io: &log_io::Handle, found: &mut FoundPartitions) -> Res
                     survived: dir.survived,
                     recovery_point: recovery.get(&key).copied().unwrap_or(Offset(0)),
                     log_start: starts.get(&key).copied(),
+                    cleaned_to: cleaned.get(&key).copied(),
                 };
                 found.insert(key, (dir.index, here));
             }

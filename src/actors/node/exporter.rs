@@ -9,12 +9,12 @@ use crate::api::Broker;
 use crate::core::controller::Image;
 use crate::core::group::report::GroupReport;
 use crate::core::types::{BrokerId, TopicPartition};
-use crate::rt::{Tell, port};
+use crate::rt::{Tell, clock, port};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use understudy_metrics::{Family, MAX_SERIES, Sink};
+use understudy_metrics::{Families, Family, MAX_SERIES, Profiles, Sink};
 
 /// Groups and committed offsets of one scrape: each offset makes two series.
 const OFFSETS_MAX: usize = MAX_SERIES / 2;
@@ -119,6 +119,17 @@ impl Exporter {
     }
 }
 
+/// The text of a scrape, formatted on a thread of its own.
+pub async fn scrape(families: Families, exporter: Arc<Exporter>, profiles: Profiles) -> Option<String> {
+    let gathered = if profiles.kafka_exporter { Some(exporter.gather().await) } else { None };
+    let format = move || {
+        let now = clock::now().0;
+        let text = families.render(profiles, now);
+        text + &gathered.map(|gathered| families.render_only(now, |out| gathered.put(out))).unwrap_or_default()
+    };
+    tokio::task::spawn_blocking(format).await.ok()
+}
+
 fn at(image: &Image, topic: &str, partition: i32) -> Option<TopicPartition> {
     let topic = image.topic_by_name(topic)?;
     topic.partition(partition).map(|_| TopicPartition { topic: topic.id, partition })
@@ -193,7 +204,7 @@ mod tests {
     use super::*;
     use crate::api::testkit::{broker, image_of, partition};
     use crate::core::types::{Id, Offset};
-    use understudy_metrics::{Families, Registry};
+    use understudy_metrics::Registry;
 
     fn gathered() -> Gathered {
         let image = image_of([broker(1)], [("t", vec![partition(1, &[1, 2], &[1]), partition(1, &[1], &[1])])]);

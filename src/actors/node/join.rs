@@ -19,6 +19,7 @@ pub async fn join(
     controller: &Addr<Controller>,
     endpoints: Vec<Endpoint>,
     log_dirs: Vec<DirectoryId>,
+    previous_epoch: Option<BrokerEpoch>,
 ) -> Result<BrokerEpoch, CannotStart> {
     let registration = Registration {
         cluster_id: broker.cluster_id.to_string(),
@@ -28,6 +29,7 @@ pub async fn join(
         features: broker.features.clone(),
         rack: broker.config.broker_rack.clone(),
         log_dirs,
+        previous_epoch,
         // The directories are locked by this process, so whoever was registered before is gone.
         session_alive: false,
     };
@@ -35,8 +37,7 @@ pub async fn join(
         Answer::RegisterBroker(outcome) => outcome.map_err(refused)?,
         other => return Err(CannotStart::Refused(format!("unexpected answer {other:?}"))),
     };
-    let heartbeat =
-        Heartbeat { broker: broker.node, broker_epoch: epoch, metadata_offset: broker.image.load().offset(), want_fence: false };
+    let heartbeat = Heartbeat::new(broker.node, epoch, broker.image.load().offset());
     match ask(controller, Request::Heartbeat(heartbeat)).await? {
         Answer::Heartbeat(Ok(state)) if !state.fenced => Ok(epoch),
         Answer::Heartbeat(outcome) => {

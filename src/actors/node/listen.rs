@@ -20,21 +20,29 @@ pub struct Listener {
     pub name: Arc<str>,
     /// Host and port as a client on this machine reaches it.
     pub address: String,
-    port: u16,
+    /// The port that was bound.
+    pub port: u16,
+    /// Whether it is one of the metadata quorum's.
+    quorum: bool,
     socket: std::net::TcpListener,
 }
 
 /// Binds the listeners for clients.
 pub fn bind_all(config: &Config) -> Result<Vec<Listener>, CannotStart> {
-    config.endpoints.listeners.iter().map(bind).collect()
+    config.endpoints.listeners.iter().map(|endpoint| bind(endpoint, false)).collect()
 }
 
-fn bind(endpoint: &Endpoint) -> Result<Listener, CannotStart> {
+/// Binds the listeners of the metadata quorum.
+pub fn bind_quorum(config: &Config) -> Result<Vec<Listener>, CannotStart> {
+    config.endpoints.controller_listeners.iter().map(|endpoint| bind(endpoint, true)).collect()
+}
+
+fn bind(endpoint: &Endpoint, quorum: bool) -> Result<Listener, CannotStart> {
     let host = endpoint.host.clone().unwrap_or_default();
     let refused = |source| CannotStart::Listen { address: format!("{host}:{}", endpoint.port), key: "listeners", source };
     let socket = acceptor::bind(&host, endpoint.port).map_err(refused)?;
     let bound = socket.local_addr().map_err(refused)?;
-    Ok(Listener { name: endpoint.name.as_str().into(), address: bound.to_string(), port: bound.port(), socket })
+    Ok(Listener { name: endpoint.name.as_str().into(), address: bound.to_string(), port: bound.port(), quorum, socket })
 }
 
 /// Binds `http.listen`, if there is one; returns its address too.
@@ -81,6 +89,7 @@ pub fn accept_everywhere(
     };
     for arbiter in arbiters {
         let (broker, admission, connections, name) = (broker.clone(), admission.clone(), connections.clone(), listener.name.clone());
+        let quorum = listener.quorum;
         let socket = match listener.socket.try_clone() {
             Ok(socket) => socket,
             Err(e) => {
@@ -92,7 +101,7 @@ pub fn accept_everywhere(
             Ok(socket) => {
                 let shared =
                     Rc::new(Shared { buffer: RefCell::new(BytesMut::new()), admission, limits, strangers_logged: Cell::default() });
-                actix::spawn(acceptor::accept(socket, name, broker, connections, shared));
+                actix::spawn(acceptor::accept(socket, (name, quorum), broker, connections, shared));
             }
             Err(e) => tracing::error!(listener = &*name, "cannot accept connections: {e}"),
         });

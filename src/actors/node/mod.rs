@@ -3,17 +3,21 @@
 //! * Thread: control, the System's own; the shards have arbiters of their own.
 //! * What ends the process: a lost metadata log, a panic of a singleton, a second signal. Partitions may die and come back.
 
+mod cleaner;
 mod directories;
 mod exporter;
+mod history;
 mod join;
 mod listen;
 mod scrape;
 
+use super::cleaner::Cleaner;
 use super::controller::Controller;
+use super::elections::{Elections, SharedBook};
 use super::link::{Link, Registered};
 use super::log_io::Job;
 use super::quorum::store::Store;
-use super::quorum::{CloseLog, Parts, Quorum, snapshot};
+use super::quorum::{CloseLog, Parts, Quorum, Voter, snapshot};
 use super::routes::Routes;
 use super::shard::{self, Disk, Settings, Shard, ShardContext, Shutdown};
 use crate::api::cx::Current;
@@ -22,8 +26,9 @@ use crate::config::{Config, Rules};
 use crate::core::controller::records::Feature;
 use crate::core::controller::{self as rules, Image};
 use crate::core::fetch_session::Sessions;
+use crate::core::quorum;
 use crate::core::quorum::snapshots::SnapshotRule;
-use crate::core::types::BrokerId;
+use crate::core::types::{BrokerId, DirectoryId};
 use crate::http::{self, HttpState};
 use crate::log::dirs::{CleanShutdown, DirLock};
 use crate::log::{Files, Fs, LogConfig, LogError};
@@ -38,10 +43,12 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use understudy_metrics::{Families, Profiles};
+use understudy_metrics::Families;
 
 /// The level of `metadata.version` that this broker writes (4.3-IV0).
 pub const METADATA_LEVEL: i16 = 30;
+/// The level of eligible leader replicas (KIP-966) that this version supports, and that a new cluster begins with.
+const ELR_LEVEL: i16 = 1;
 
 /// The level of `group.version` at which there are consumer groups (KIP-848).
 const GROUP_LEVEL: i16 = 1;
@@ -68,12 +75,9 @@ pub enum CannotStart {
         /// Why not.
         source: std::io::Error,
     },
-    /// More than one voter, or only one of the roles.
-    #[error(
-        "this version runs alone, as broker and controller: process.roles must be broker,controller and controller.quorum.voters must name \
-         this node only (it names {0})"
-    )]
-    NotAlone(usize),
+    /// A broker whose controllers run elsewhere.
+    #[error("this version's brokers need a controller in the same process: process.roles must be controller, or broker,controller")]
+    NoController,
     /// The controller refused this broker.
     #[error("the controller refused this broker: {0}")]
     Refused(String),
@@ -181,14 +185,18 @@ struct Node {
     /// The directories are ours as long as these live.
     _locks: Vec<DirLock>,
     phase: Arc<AtomicU8>,
+    /// Its broker epoch; -1 if it is no broker.
     epoch: i64,
     kafka: String,
+    controllers: String,
     http: String,
 }
 
 impl Node {
     async fn start(config: Config) -> Result<Node, CannotStart> {
-        one_voter(&config)?;
+        if !config.is_controller() {
+            return Err(CannotStart::NoController);
+        }
         let config = Arc::new(config);
         let node = BrokerId(config.node_id);
         let metrics = Families::new(&understudy_metrics::Registry::new());
@@ -201,10 +209,12 @@ impl Node {
         let disk = Arc::new(directories::open(&prepared, &config)?);
         let metadata = prepared.metadata();
         let clean = metadata.clean.is_some();
+        let (voters, addresses) = voters(&config);
         let (store, image) =
-            Store::open(&files, &metadata.path, &prepared.cluster_id, vec![node], clean, metadata_log(&config), clock::now())?;
+            Store::open(&files, &metadata.path, &prepared.cluster_id, voters.clone(), clean, metadata_log(&config), clock::now())?;
 
         let listeners = listen::bind_all(&config)?;
+        let quorum_listeners = listen::bind_quorum(&config)?;
         let http = listen::bind_http(&config)?;
 
         let features = features();
@@ -212,22 +222,41 @@ impl Node {
             default_partitions: config.num_partitions,
             default_replication_factor: config.default_replication_factor as i16,
             unclean_election: config.unclean_leader_election_enable,
+            min_insync_replicas: config.min_insync_replicas.max(1) as usize,
             features: features.clone(),
             rules: Arc::new(Rules::new(config.clone())),
         };
-        let controller =
-            Controller::new(settings, image.clone(), rules::bootstrap(METADATA_LEVEL, &[("group.version", GROUP_LEVEL)])).start();
+        let book = SharedBook::default();
+        let shown = Elections::new(book.clone(), metrics.clone());
+        let begin = rules::bootstrap(
+            METADATA_LEVEL,
+            &[(rules::ELR_VERSION, ELR_LEVEL), ("group.version", GROUP_LEVEL)],
+            config.min_insync_replicas.max(1) as usize,
+        );
+        let balance = Duration::from_secs(config.leader_imbalance_check_interval_seconds.max(1) as u64);
+        let balance = config.auto_leader_rebalance_enable.then_some(balance);
+        let controller = Controller::new(settings, begin, shown, balance).start();
         let routes = Arc::new(Routes::default());
-        let (shards, arbiters) = start_shards(&config, node, &files, &metrics, &disk, &routes);
+        let cleaner = cleaner::make(&shard::current(&config, &image, node), &disk);
+        metrics.add_source(cleaner.clone());
+        let (shards, arbiters) = start_shards(&config, node, &files, &metrics, &cleaner, &disk, &routes);
         let level = snapshot::level(&image, METADATA_LEVEL);
         let published = Arc::new(ArcSwap::from_pointee(Image::empty(&prepared.cluster_id)));
         let current = Arc::new(ArcSwap::from_pointee(Current::new((*config).clone())));
         let (fixed, publish) = (config.clone(), current.clone());
-        let reconfigured = Box::new(move |image: &Image| publish.store(Arc::new(Current::new(shard::current(&fixed, image, node)))));
+        let reconfigured = Box::new(move |image: &Image| {
+            let current = shard::current(&fixed, image, node);
+            cleaner.configure(cleaner::settings(&current));
+            publish.store(Arc::new(Current::new(current)));
+        });
+        let applied = if voters.len() == 1 { store.log.end() } else { image.offset() + 1 };
         let link = Link::new(node, image, published.clone(), shards.clone(), controller.clone(), reconfigured).start();
         let parts = Parts {
-            node,
-            directory: metadata.id,
+            config: quorum_config(&config, voters, metadata.id),
+            voters: addresses,
+            listener: config.endpoints.controller_listeners.first().map_or_else(String::new, |listener| listener.name.clone()),
+            cluster_id: prepared.cluster_id.clone(),
+            applied,
             io: disk.dirs[metadata.index].io.clone(),
             link: link.clone(),
             controller: controller.clone(),
@@ -257,12 +286,23 @@ impl Node {
         metrics.add_source(scrape::BrokerSource::new(broker.clone(), admission.clone(), connections.clone()));
         let http_address = http.as_ref().map(|(address, _)| address.clone()).unwrap_or_default();
         if let Some((_, listener)) = http {
-            start_http(listener, &broker, &phase);
+            start_http(listener, &broker, &phase, book);
         }
 
-        let epoch = join::join(&broker, &controller, listen::advertised(&config, &listeners), prepared.directory_ids()).await?;
-        link.tell(Registered { epoch: epoch.0 });
-        directories::set_strays_aside(&disk);
+        let controllers = quorum_listeners.first().map(|listener| listener.address.clone()).unwrap_or_default();
+        for listener in quorum_listeners {
+            listen::accept_everywhere(&arbiters, &broker, &admission, &connections, listener);
+        }
+        let mut epoch = -1;
+        if config.is_broker() {
+            if config.endpoints.voters.len() > 1 {
+                tracing::warn!("this version's brokers know only the controller of their own node: this one waits until that leads");
+            }
+            let advertised = listen::advertised(&config, &listeners);
+            epoch = join::join(&broker, &controller, advertised, prepared.directory_ids(), prepared.previous_epoch()).await?.0;
+            link.tell(Registered { epoch });
+            directories::set_strays_aside(&disk);
+        }
         let kafka = listeners.first().map(|listener| listener.address.clone()).unwrap_or_default();
         for listener in listeners {
             listen::accept_everywhere(&arbiters, &broker, &admission, &connections, listener);
@@ -270,14 +310,15 @@ impl Node {
         phase.store(Phase::Serving as u8, Relaxed);
         metrics.lifecycle.broker_state.set(3);
         let locks = std::mem::take(&mut prepared.locks);
-        Ok(Node { broker, shards, arbiters, disk, quorum, _locks: locks, phase, epoch: epoch.0, kafka, http: http_address })
+        Ok(Node { broker, shards, arbiters, disk, quorum, _locks: locks, phase, epoch, kafka, controllers, http: http_address })
     }
 
     /// What a script waits for.
     fn ready_line(&self, took: Duration) -> String {
-        let Node { broker, kafka, http, .. } = self;
+        let Node { broker, kafka, controllers, http, .. } = self;
         let http = if http.is_empty() { "off" } else { http };
-        format!("ready kafka={kafka} http={http} node={} cluster={} in {} ms", broker.node.0, broker.cluster_id, took.as_millis())
+        let listens = if broker.config.is_broker() { format!("kafka={kafka}") } else { format!("controller={controllers}") };
+        format!("ready {listens} http={http} node={} cluster={} in {} ms", broker.node.0, broker.cluster_id, took.as_millis())
     }
 
     /// Takes everything down so that the next start can trust the files.
@@ -318,16 +359,6 @@ async fn finish(dir: &super::shard::Dir, epoch: Option<i64>) -> Result<(), LogEr
     epoch.map_or(Ok(()), |epoch| CleanShutdown::new(epoch).write(&Fs, &dir.io.dir))
 }
 
-/// This version runs the metadata quorum alone.
-fn one_voter(config: &Config) -> Result<(), CannotStart> {
-    let voters = &config.endpoints.voters;
-    let alone = voters.is_empty() || voters.len() == 1 && voters[0].id == config.node_id;
-    match alone && config.is_broker() && config.is_controller() {
-        true => Ok(()),
-        false => Err(CannotStart::NotAlone(voters.len())),
-    }
-}
-
 /// The feature levels that this broker can run at. What is listed with a highest level of 0 exists by name only.
 fn features() -> Vec<Feature> {
     let rows = [
@@ -335,6 +366,7 @@ fn features() -> Vec<Feature> {
         ("group.version", 0, GROUP_LEVEL),
         ("transaction.version", 0, 0),
         ("kraft.version", 0, 0),
+        (rules::ELR_VERSION, 0, ELR_LEVEL),
     ];
     rows.into_iter().map(|(name, min, max)| Feature { name: name.into(), min, max }).collect()
 }
@@ -349,6 +381,33 @@ fn open_files(config: &Config) -> usize {
         }
         configured => configured as usize,
     }
+}
+
+/// The voters of the quorum, in id order, and where they listen; this node alone if none are configured.
+fn voters(config: &Config) -> (Vec<BrokerId>, Vec<Voter>) {
+    let configured = &config.endpoints.voters;
+    let mut ids: Vec<BrokerId> = configured.iter().map(|voter| BrokerId(voter.id)).collect();
+    if ids.is_empty() {
+        ids.push(BrokerId(config.node_id));
+    }
+    ids.sort();
+    let address = |voter: &crate::config::Voter| Voter { id: BrokerId(voter.id), host: voter.host.clone(), port: voter.port };
+    (ids, configured.iter().map(address).collect())
+}
+
+fn quorum_config(config: &Config, voters: Vec<BrokerId>, directory: DirectoryId) -> quorum::Config {
+    let millis = i64::from;
+    let timing = quorum::Timing {
+        election: millis(config.controller_quorum_election_timeout_ms),
+        fetch: millis(config.controller_quorum_fetch_timeout_ms),
+        request: millis(config.controller_quorum_request_timeout_ms),
+        backoff: millis(config.controller_quorum_retry_backoff_ms),
+        succession: millis(config.controller_quorum_election_backoff_max_ms),
+        fetch_bytes: config.controller_quorum_fetch_max_bytes as u32,
+        snapshot_bytes: config.controller_quorum_fetch_snapshot_max_bytes as u32,
+        ..quorum::Timing::default()
+    };
+    quorum::Config { me: BrokerId(config.node_id), directory, voters, timing }
 }
 
 fn metadata_log(config: &Config) -> LogConfig {
@@ -378,6 +437,7 @@ fn start_shards(
     node: BrokerId,
     files: &Files<Fs>,
     metrics: &Families,
+    cleaner: &Cleaner,
     disk: &Arc<Disk>,
     routes: &Arc<Routes>,
 ) -> (Vec<Addr<Shard>>, Vec<Arbiter>) {
@@ -385,8 +445,9 @@ fn start_shards(
     let start = |index| {
         let arbiter = Arbiter::new();
         let (config, files, metrics, disk, routes) = (config.clone(), files.clone(), metrics.clone(), disk.clone(), routes.clone());
+        let cleaner = cleaner.clone();
         let shard = Shard::start_in_arbiter(&arbiter.handle(), move |_| {
-            let context = ShardContext { node, files, metrics, dirty: RefCell::default(), disk_logged: Cell::new(None) };
+            let context = ShardContext { node, files, metrics, cleaner, dirty: RefCell::default(), disk_logged: Cell::new(None) };
             Shard::new(index, shards, context, disk, routes, Settings::new(node, config))
         });
         (shard, arbiter)
@@ -394,30 +455,19 @@ fn start_shards(
     (0..shards).map(start).unzip()
 }
 
-/// The text of a scrape, formatted on a thread of its own.
-async fn scrape(families: Families, exporter: Arc<exporter::Exporter>, profiles: Profiles) -> Option<String> {
-    let gathered = if profiles.kafka_exporter { Some(exporter.gather().await) } else { None };
-    let format = move || {
-        let now = clock::now().0;
-        let text = families.render(profiles, now);
-        text + &gathered.map(|gathered| families.render_only(now, |out| gathered.put(out))).unwrap_or_default()
-    };
-    tokio::task::spawn_blocking(format).await.ok()
-}
-
-fn start_http(listener: std::net::TcpListener, broker: &Arc<Broker>, phase: &Arc<AtomicU8>) {
-    let (exporter, phase) = (Arc::new(exporter::Exporter::new(broker.clone())), phase.clone());
-    let families = broker.metrics.clone();
+fn start_http(listener: std::net::TcpListener, broker: &Arc<Broker>, phase: &Arc<AtomicU8>, book: SharedBook) {
+    let (families, exporter, phase) = (broker.metrics.clone(), Arc::new(exporter::Exporter::new(broker.clone())), phase.clone());
     let ready = move || match phase.load(Relaxed) {
         at if at == Phase::Serving as u8 => Ok(()),
         at if at == Phase::Stopping as u8 => Err("stopping".to_owned()),
         _ => Err("starting: the metadata log is being read, or this broker is not yet registered".to_owned()),
     };
     let state = HttpState {
-        metrics: Box::new(move |profiles| Box::pin(scrape(families.clone(), exporter.clone(), profiles))),
+        metrics: Box::new(move |profiles| Box::pin(exporter::scrape(families.clone(), exporter.clone(), profiles))),
         // Singletons end the process when they die, so a process that answers here lives.
         live: Box::new(|| Ok(())),
         ready: Box::new(ready),
+        elections: Box::new(move |limit, topic| history::json(&book, limit, topic)),
     };
     match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => {

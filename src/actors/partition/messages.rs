@@ -2,14 +2,15 @@
 
 use crate::core::producer::{ProducerRefused, ProducerView};
 use crate::core::types::{Acks, BrokerId, Epoch, Isolation, Millis, Offset, Reader};
+use crate::log::compact::{Cleaned, SwapRefused, Task};
 use crate::log::storage::{Fs, Storage};
 use crate::log::validate::{BatchRefused, Origin};
-use crate::log::{LogConfig, Range};
+use crate::log::{LogConfig, Range, SegmentFiles};
 use crate::rt::Reply;
 use actix::prelude::*;
 use bytes::Bytes;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use tokio::sync::Notify;
 
 /// Append exactly one encoded batch. From: `api::produce`, coordinators. Lost: the client retries; sequences make that safe.
@@ -326,6 +327,44 @@ pub struct Flush;
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "()")]
 pub struct Checkpoint;
+
+/// Is there still something to compact? From: the cleaner. Lost: answered `Gone`; whoever comes next says what there is.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Compact {
+    /// The answer: the work, if it is still worth it.
+    pub reply: Reply<Option<Work>>,
+}
+
+/// A compaction to be done away from the partition.
+pub struct Work {
+    /// What to do.
+    pub task: Task<Fs>,
+    /// Set by the partition when it is not wanted any more.
+    pub stop: Arc<AtomicBool>,
+    /// Deletes what was replaced.
+    pub io: crate::actors::log_io::Handle,
+    /// `file.delete.delay.ms`.
+    pub delete_delay_ms: i64,
+}
+
+/// Put a rewritten segment in place. From: the cleaner. Lost: its files are removed at the next start.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Swap {
+    /// The segment.
+    pub cleaned: Cleaned,
+    /// The answer: files to remove, once the directory is synced.
+    pub reply: Reply<Result<SegmentFiles, SwapRefused>>,
+}
+
+/// The work is over. From: the cleaner. Lost: with the actor; the next incarnation compacts anew.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Compacted {
+    /// What is compacted now, and the log's count of cuts when the work was given out; None if it was not finished.
+    pub cleaned: Option<(Offset, u64)>,
+}
 
 /// Stop: answer all that wait, write what a clean start needs, close. From: the shard at shutdown. Lost: an unclean start later.
 #[derive(Message)]

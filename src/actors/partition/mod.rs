@@ -6,6 +6,7 @@
 //! * Asked by: connections (`api`), the shard. While the log opens, questions wait here in order.
 //! * A restart loses what waited: every question is answered `Gone`.
 
+mod compaction;
 pub mod messages;
 pub mod replica;
 mod serve;
@@ -20,6 +21,7 @@ use crate::log::LogError;
 use crate::log::storage::Fs;
 use crate::rt::{DeathWatch, Gone, Reply, clock};
 use actix::prelude::*;
+use compaction::Compaction;
 use messages::*;
 use replica::{Found, Place, Replica};
 use std::collections::VecDeque;
@@ -50,6 +52,7 @@ pub struct Partition {
     rolled: bool,
     /// Positions changed since the last checkpoint.
     dirty: bool,
+    compaction: Compaction,
     gauges: Arc<PartitionGauges>,
     traffic: Arc<TopicMetrics>,
     _watch: DeathWatch<Child>,
@@ -142,6 +145,7 @@ impl Partition {
             sync_in_flight: false,
             rolled: false,
             dirty: false,
+            compaction: Compaction::default(),
             gauges,
             traffic,
             shard,
@@ -184,10 +188,10 @@ impl Partition {
             return self.io.tell(log_io::Job::Run(Box::new(recover)));
         }
         let opened = Replica::open(place, role, &config, clock::now()).map(Box::new);
-        self.opened(opened);
+        self.opened(opened, ctx);
     }
 
-    fn opened(&mut self, opened: Result<Box<Replica<Fs>>, LogError>) {
+    fn opened(&mut self, opened: Result<Box<Replica<Fs>>, LogError>, ctx: &Context<Self>) {
         let opened = opened.and_then(|mut replica| {
             replica.assign(self.role.clone(), self.shard.node, &self.config, clock::now())?;
             Ok(replica)
@@ -202,6 +206,7 @@ impl Partition {
         self.show_role();
         self.show_positions();
         self.touched();
+        self.look_for_dirt(ctx);
     }
 
     /// Topic and index, for logs.
@@ -221,6 +226,7 @@ impl Partition {
     fn disk_failed(&mut self, why: Arc<str>) {
         tracing::error!(partition = %self.name(), dir = %self.io.dir.display(), "the disk failed, the partition is offline until a restart: {why}");
         self.state = State::Offline(why.clone());
+        self.stop_compacting();
         self.refuse_waiting(&AppendRefused::Storage(why));
         self.show_role();
     }
@@ -244,7 +250,7 @@ impl Handler<Opened> for Partition {
         let State::Opening(asks) = &mut self.state else { return };
         let asks = std::mem::take(asks);
         match m.outcome {
-            Ok(outcome) => self.opened(outcome),
+            Ok(outcome) => self.opened(outcome, ctx),
             Err(Gone) => self.state = State::Offline(Arc::from("the recovery of the log was abandoned")),
         }
         for ask in asks {

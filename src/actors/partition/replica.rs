@@ -73,6 +73,8 @@ pub struct Found {
     pub recovery_point: Offset,
     /// Where the log starts, if not at a segment's base.
     pub log_start: Option<Offset>,
+    /// What lies below was compacted.
+    pub cleaned_to: Option<Offset>,
 }
 
 impl<S: Storage> Replica<S> {
@@ -122,6 +124,9 @@ impl<S: Storage> Replica<S> {
         let mut log = opened.log;
         if log.topic_id().is_zero() {
             log.adopt_topic_id(at.topic)?;
+        }
+        if let Some(offset) = found.cleaned_to {
+            log.set_cleaned_to(offset);
         }
         epochs.truncate_to(log.end());
         epochs.advance_start(log.start());

@@ -144,6 +144,7 @@ impl Handler<Synced> for Partition {
             // A crash from now on need not read what lies below.
             self.checkpoint(false);
             self.io.tell(log_io::Job::Checkpoint);
+            self.look_for_dirt(ctx);
         }
         self.release(before);
         if again {

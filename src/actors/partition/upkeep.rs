@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 impl Handler<Assign> for Partition {
     type Result = ();
-    fn handle(&mut self, m: Assign, _: &mut Context<Self>) {
+    fn handle(&mut self, m: Assign, ctx: &mut Context<Self>) {
         let Assign { role, config } = m;
+        let reconfigured = !Arc::ptr_eq(&self.config, &config);
         self.role = role.clone();
         self.config = config;
         if let State::Open(replica) = &mut self.state {
@@ -26,6 +27,9 @@ impl Handler<Assign> for Partition {
                 Err(e) => self.disk_failed(Arc::from(e.to_string())),
             }
         }
+        if reconfigured {
+            self.look_again(ctx);
+        }
         self.show_role();
         self.show_positions();
     }
@@ -33,7 +37,7 @@ impl Handler<Assign> for Partition {
 
 impl Handler<Tick> for Partition {
     type Result = ();
-    /// Retention, expired producers, `flush.ms`.
+    /// Retention, expired producers, `flush.ms`, what is to be compacted.
     fn handle(&mut self, m: Tick, ctx: &mut Context<Self>) {
         if let State::Closed(Some(_)) = self.state {
             self.open(ctx);
@@ -53,6 +57,18 @@ impl Handler<Tick> for Partition {
                 }
                 Err(e) => return self.disk_failed(Arc::from(e.to_string())),
             }
+        }
+        let State::Open(replica) = &mut self.state else { return };
+        match replica.log.roll_overdue(m.now) {
+            Ok(false) => self.look_for_dirt(ctx),
+            Ok(true) => {
+                // What was closed is looked at when it is on the disk.
+                let end = replica.log.end();
+                replica.snapshot_producers(end);
+                self.rolled = true;
+                self.sync(ctx);
+            }
+            Err(e) => return self.disk_failed(Arc::from(e.to_string())),
         }
         self.show_positions();
     }
@@ -80,6 +96,7 @@ impl Handler<Close> for Partition {
     type Result = ();
     fn handle(&mut self, m: Close, ctx: &mut Context<Self>) {
         // A log that was never opened is as the last run left it; one that is still being recovered, or broken, must be recovered again.
+        self.stop_compacting();
         let mut clean = matches!(self.state, State::Closed(None) | State::Closed(Some(Found { clean: true, .. })));
         if let State::Open(replica) = &mut self.state {
             let end = replica.log.end();
@@ -101,6 +118,7 @@ impl Handler<Close> for Partition {
 impl Handler<Delete> for Partition {
     type Result = ();
     fn handle(&mut self, _: Delete, ctx: &mut Context<Self>) {
+        self.stop_compacting();
         self.state = State::Gone;
         self.refuse_waiting(&AppendRefused::Gone);
         self.io.tell(Job::Note(vec![Noted { topic: self.topic.clone(), partition: self.at.partition, at: None }]));
@@ -126,6 +144,7 @@ impl Partition {
             recovery_point: if last { replica.log.end() } else { replica.log.recovery_point() },
             high_watermark: replica.high_watermark(),
             log_start: (replica.log.start() > replica.log.first_segment()).then(|| replica.log.start()),
+            cleaned_to: Some(replica.log.cleaned_to()).filter(|offset| *offset > replica.log.start()),
         };
         self.io.tell(Job::Note(vec![Noted { topic: self.topic.clone(), partition: self.at.partition, at: Some(marks) }]));
     }

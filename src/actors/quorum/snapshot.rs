@@ -3,7 +3,7 @@
 
 use super::store::Damaged;
 use crate::core::controller::{Image, METADATA_VERSION};
-use crate::core::quorum::records::ControlRecord;
+use crate::core::quorum::records::{ControlRecord, SnapshotId};
 use crate::core::types::{Epoch, Millis, Offset};
 use crate::log::LogError;
 use crate::log::batch::Batches;
@@ -22,15 +22,6 @@ const BATCH_BYTES: usize = 1 << 20;
 /// A snapshot larger than this is not read.
 const LARGEST: u64 = 4 << 30;
 
-/// A snapshot by its name: everything below `end` is in it; `epoch` is that of the last record.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SnapshotId {
-    /// Offset after the last record that it covers.
-    pub end: Offset,
-    /// Epoch of that record.
-    pub epoch: Epoch,
-}
-
 impl SnapshotId {
     /// The file in `dir`.
     pub fn path(&self, dir: &Path) -> PathBuf {
@@ -46,21 +37,21 @@ impl SnapshotId {
     }
 }
 
-/// The snapshots in `dir`, oldest first.
-pub fn list<S: Storage>(storage: &S, dir: &Path) -> Result<Vec<SnapshotId>, LogError> {
+/// The snapshots in `dir` with their sizes in bytes, oldest first.
+pub fn list<S: Storage>(storage: &S, dir: &Path) -> Result<Vec<(SnapshotId, u64)>, LogError> {
     let entries = storage.list(dir).map_err(|e| LogError::io("list", dir, e))?;
-    let mut ids: Vec<_> = entries.iter().filter_map(|entry| SnapshotId::parse(&entry.name)).collect();
+    let mut ids: Vec<_> = entries.iter().filter_map(|entry| Some((SnapshotId::parse(&entry.name)?, entry.len))).collect();
     ids.sort();
     Ok(ids)
 }
 
-/// Writes a snapshot of `image`, safe against a power cut; returns its end offset.
-pub fn write<S: Storage>(storage: &S, dir: &Path, image: &Image, level: i16, now: Millis) -> Result<Offset, LogError> {
+/// Writes a snapshot of `image`, safe against a power cut; returns its id and its size in bytes.
+pub fn write<S: Storage>(storage: &S, dir: &Path, image: &Image, level: i16, now: Millis) -> Result<(SnapshotId, u64), LogError> {
     let id = SnapshotId { end: image.offset() + 1, epoch: image.epoch() };
     let bytes = encode(image, level, now);
     let path = id.path(dir);
     replace_file(storage, &path, &bytes, true).map_err(|e| LogError::io("write", &path, e))?;
-    Ok(id.end)
+    Ok((id, bytes.len() as u64))
 }
 
 fn encode(image: &Image, level: i16, now: Millis) -> Vec<u8> {

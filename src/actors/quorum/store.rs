@@ -1,14 +1,17 @@
 //! What a voter keeps on disk: the metadata log, its snapshots, and `quorum-state`. Opening reads them into the image.
 
-use super::snapshot::{self, SnapshotId};
+use super::snapshot;
 use crate::core::controller::Image;
-use crate::core::quorum::records::ElectionState;
+use crate::core::epochs::EpochCache;
+use crate::core::quorum::RecoveredLog;
+use crate::core::quorum::records::{ElectionState, SnapshotId};
 use crate::core::types::{BrokerId, Epoch, Id, Millis, Offset};
 use crate::log::batch::Batches;
 use crate::log::records::Records;
-use crate::log::storage::{Storage, read_exact_at, read_file, replace_file};
+use crate::log::storage::{File, Storage, read_exact_at, read_file, replace_file, write_at};
 use crate::log::{Files, Fs, Log, LogConfig, LogError, OpenHints, ReadError};
 use crate::wire::records::{self, quorum_state};
+use bytes::Bytes;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,8 +69,9 @@ pub enum Damaged {
 pub struct Store {
     /// The metadata log.
     pub log: Log<Fs>,
-    /// Epoch of the last record, or of the snapshot that stands for it.
-    pub last_epoch: Epoch,
+    /// Epochs and the offset where each begins.
+    epochs: EpochCache,
+    snapshots: Vec<(SnapshotId, u64)>,
     /// As stored.
     pub state: ElectionState,
     files: Files<Fs>,
@@ -75,7 +79,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the metadata in log directory `dir`, making it if there is none. `clean`: the last stop was orderly.
+    /// Opens the metadata in log directory `dir`, making it if there is none. `clean`: the last stop was orderly. The image holds what is committed
+    /// for sure: everything if this node is the only voter, else what the newest snapshot has.
     pub fn open(
         files: &Files<Fs>,
         dir: &Path,
@@ -94,7 +99,8 @@ impl Store {
         };
         if fresh {
             let log = Log::create(files, dir, Id::ONE, Offset(0), config);
-            let store = Store { log, last_epoch: Epoch(0), state: ElectionState::default(), files: files.clone(), voters };
+            let (epochs, snapshots) = (EpochCache::default(), Vec::new());
+            let store = Store { log, epochs, snapshots, state: ElectionState::default(), files: files.clone(), voters };
             return Ok((store, Image::empty(cluster_id)));
         }
         let (base, mut image) = newest_snapshot(storage, &dir, cluster_id)?;
@@ -102,15 +108,32 @@ impl Store {
         let hints = OpenHints { clean, survived: false, recovery_point: Offset(0), log_start: Offset(0), replay_from: Offset(i64::MAX) };
         let opened = Log::open(files, dir, hints, config, now, &mut |_| {})?;
         let mut log = opened.log;
-        if log.end() < start {
-            // The snapshot is newer than all of the log: the log goes on where it ends.
+        let alone = voters.len() == 1;
+        let mut epochs = replay(&log, start.max(log.start()), alone.then_some(&mut image))?;
+        let last_epoch = epochs.latest().unwrap_or(Epoch(0));
+        if base.is_some_and(|id| log.end() < id.end || last_epoch < id.epoch) {
+            // The snapshot goes beyond the log: it was loaded by a process that died before it had dropped the log.
             let dropped = log.truncate_fully_and_start_at(start, now)?;
             crate::log::remove_files(storage, &dropped)?;
+            epochs = EpochCache::default();
         }
-        let last = replay(&log, start.max(log.start()), &mut image)?;
-        let last_epoch = last.or(base.map(|id| id.epoch)).unwrap_or(Epoch(0));
         let state = read_state(storage, log.dir())?;
-        Ok((Store { log, last_epoch, state, files: files.clone(), voters }, image))
+        let snapshots = snapshot::list(storage, log.dir())?;
+        Ok((Store { log, epochs, snapshots, state, files: files.clone(), voters }, image))
+    }
+
+    /// What the rules are to know of the log as it was found.
+    pub fn recovered(&self) -> RecoveredLog {
+        let (start, end) = (self.log.start(), self.log.end());
+        let before = self.snapshots.iter().find(|(id, _)| id.end == start).map(|(id, _)| id.epoch);
+        RecoveredLog {
+            start,
+            end,
+            durable: self.log.recovery_point(),
+            base_epoch: before.or((start == Offset(0)).then_some(Epoch(0))),
+            epochs: self.epochs.entries().to_vec(),
+            snapshots: self.snapshots.clone(),
+        }
     }
 
     /// Makes `state` the content of `quorum-state`, on disk.
@@ -123,19 +146,104 @@ impl Store {
         replace_file(self.files.storage(), &path, text.as_bytes(), true).map_err(|e| LogError::io("write", &path, e))
     }
 
-    /// A snapshot covers everything below `end`: whole segments below go, and so do older snapshots. Returns files to remove.
-    pub fn forget_below(&mut self, end: Offset) -> Result<Vec<PathBuf>, LogError> {
+    /// There is a new snapshot: all but the newest go, and so does the log below the oldest that stays, which who is a little behind can still fetch
+    /// from. Returns files to remove.
+    pub fn forget_old(&mut self) -> Result<Vec<PathBuf>, LogError> {
         let dir = self.log.dir().to_owned();
-        let mut paths = self.log.advance_start(end)?.paths;
         let snapshots = snapshot::list(self.files.storage(), &dir)?;
         let old = snapshots.len().saturating_sub(SNAPSHOTS_KEPT);
-        paths.extend(snapshots[..old].iter().map(|id| id.path(&dir)));
+        let mut paths = match snapshots.get(old) {
+            Some((id, _)) if snapshots.len() >= SNAPSHOTS_KEPT && id.end <= self.log.end() => self.log.advance_start(id.end)?.paths,
+            _ => Vec::new(),
+        };
+        paths.extend(snapshots[..old].iter().map(|(id, _)| id.path(&dir)));
         Ok(paths)
     }
 }
 
+impl Store {
+    /// Batches from `from` on and below `upto`, of about so many bytes.
+    pub fn read(&self, from: Offset, max_bytes: u32, upto: Offset) -> Result<Bytes, LogError> {
+        let dir = self.log.dir();
+        let range = self.log.read(from, max_bytes, upto).map_err(|e| match e {
+            ReadError::Log(e) => e,
+            ReadError::OutOfRange { .. } => LogError::BadFile { path: dir.to_owned(), why: e.to_string() },
+        })?;
+        let Some(range) = range else { return Ok(Bytes::new()) };
+        let mut bytes = vec![0; range.len as usize];
+        read_exact_at(&*range.file, range.position, &mut bytes).map_err(|e| LogError::io("read", dir, e))?;
+        Ok(bytes.into())
+    }
+
+    /// Appends batches as the leader has them.
+    pub fn append_fetched(&mut self, bytes: &[u8], now: Millis) -> Result<(), LogError> {
+        let mut at = 0;
+        while let Some(appended) = self.log.append_as_follower(&bytes[at..], now)? {
+            at += appended.bytes;
+        }
+        Ok(())
+    }
+
+    /// Cuts the log to end at `to`.
+    pub fn truncate(&mut self, to: Offset, now: Millis) -> Result<(), LogError> {
+        let dropped = self.log.truncate_to(to, now)?;
+        crate::log::remove_files(self.files.storage(), &dropped)
+    }
+
+    /// Writes a part of a snapshot that is being loaded.
+    pub fn write_part(&self, id: SnapshotId, position: u64, bytes: &[u8]) -> Result<(), LogError> {
+        let path = self.part(id);
+        let failed = |e| LogError::io("write", &path, e);
+        let storage = self.files.storage();
+        storage.create_dir(self.log.dir()).map_err(failed)?;
+        let file = if position == 0 { storage.create(&path) } else { storage.open(&path) }.map_err(failed)?;
+        write_at(&file, position, &[], bytes).map_err(failed)
+    }
+
+    /// Forgets what came of a snapshot.
+    pub fn drop_part(&self, id: SnapshotId) {
+        if let Err(e) = self.files.storage().remove(&self.part(id)) {
+            tracing::debug!("a part of a snapshot stays behind: {e}");
+        }
+    }
+
+    /// What came of the snapshot is all of it: it gets its name, the log starts anew at its end, older snapshots go. Returns its image.
+    pub fn load(&mut self, id: SnapshotId, cluster_id: &str, now: Millis) -> Result<Image, Damaged> {
+        let (dir, part) = (self.log.dir().to_owned(), self.part(id));
+        let storage = *self.files.storage();
+        let failed = |e| LogError::io("finish", &part, e);
+        storage.open(&part).and_then(|file| file.sync_data()).map_err(failed)?;
+        storage.rename(&part, &id.path(&dir)).and_then(|()| storage.sync_dir(&dir)).map_err(failed)?;
+        let whole = snapshot::read(&storage, &dir, &id, cluster_id)?;
+        let image = whole.ok_or_else(|| Damaged::Snapshot { path: id.path(&dir), why: "it has no footer".into() })?;
+        let dropped = self.log.truncate_fully_and_start_at(id.end, now)?;
+        crate::log::remove_files(&storage, &dropped)?;
+        for (older, _) in snapshot::list(&storage, &dir)?.into_iter().filter(|(known, _)| *known < id) {
+            storage.remove(&older.path(&dir)).map_err(|e| LogError::io("remove", &older.path(&dir), e))?;
+        }
+        Ok(image)
+    }
+
+    /// Bytes of a snapshot.
+    pub fn read_snapshot(&self, id: SnapshotId, position: u64, max_bytes: u32) -> Result<Bytes, LogError> {
+        let path = id.path(self.log.dir());
+        let failed = |e| LogError::io("read", &path, e);
+        let file = self.files.storage().open(&path).map_err(failed)?;
+        let left = file.len().map_err(failed)?.saturating_sub(position);
+        let mut bytes = vec![0; left.min(u64::from(max_bytes)) as usize];
+        read_exact_at(&file, position, &mut bytes).map_err(failed)?;
+        Ok(bytes.into())
+    }
+
+    fn part(&self, id: SnapshotId) -> PathBuf {
+        let mut path = id.path(self.log.dir()).into_os_string();
+        path.push(".part");
+        path.into()
+    }
+}
+
 fn newest_snapshot<S: Storage>(storage: &S, dir: &Path, cluster_id: &str) -> Result<(Option<SnapshotId>, Image), Damaged> {
-    for id in snapshot::list(storage, dir)?.into_iter().rev() {
+    for (id, _) in snapshot::list(storage, dir)?.into_iter().rev() {
         if let Some(image) = snapshot::read(storage, dir, &id, cluster_id)? {
             return Ok((Some(id), image));
         }
@@ -144,10 +252,10 @@ fn newest_snapshot<S: Storage>(storage: &S, dir: &Path, cluster_id: &str) -> Res
     Ok((None, Image::empty(cluster_id)))
 }
 
-/// Applies everything from `from` on; returns the epoch of the last batch.
-fn replay(log: &Log<Fs>, from: Offset, image: &mut Image) -> Result<Option<Epoch>, Damaged> {
-    let mut next = from;
-    let mut last_epoch = None;
+/// Applies everything from `from` on to the image, if there is one; returns the epochs of the whole log.
+fn replay(log: &Log<Fs>, from: Offset, mut image: Option<&mut Image>) -> Result<EpochCache, Damaged> {
+    let mut next = log.start();
+    let mut epochs = EpochCache::default();
     let mut bytes = Vec::new();
     let damaged = |offset, why: String| Damaged::Records { dir: log.dir().to_owned(), offset, why };
     while let Some(range) = log.read(next, READ_BYTES, log.end()).map_err(|e| match e {
@@ -160,7 +268,7 @@ fn replay(log: &Log<Fs>, from: Offset, image: &mut Image) -> Result<Option<Epoch
             // The range may end inside a batch; the next one starts with it.
             let Ok(batch) = batch else { break };
             let last = batch.header.last_offset();
-            if !batch.header.is_control() {
+            if let Some(image) = image.as_deref_mut().filter(|_| last >= from && !batch.header.is_control()) {
                 for record in Records::new(&batch.header, batch.payload()) {
                     let record = record.map_err(|e| damaged(next, format!("{e:?}")))?;
                     let (decoded, _) =
@@ -170,12 +278,14 @@ fn replay(log: &Log<Fs>, from: Offset, image: &mut Image) -> Result<Option<Epoch
                     }
                 }
             }
-            image.advance(last, batch.header.leader_epoch);
-            last_epoch = Some(batch.header.leader_epoch);
+            if let Some(image) = image.as_deref_mut().filter(|_| last >= from) {
+                image.advance(last, batch.header.leader_epoch);
+            }
+            epochs.assign(batch.header.leader_epoch, batch.header.base_offset);
             next = last + 1;
         }
     }
-    Ok(last_epoch)
+    Ok(epochs)
 }
 
 fn read_state<S: Storage>(storage: &S, dir: &Path) -> Result<ElectionState, Damaged> {

@@ -14,6 +14,7 @@ use deaths::Deaths;
 pub use disk::{Dir, Disk};
 pub use settings::{Settings, current};
 
+use super::cleaner::Cleaner;
 use super::log_io::{Job, NewPartition};
 use super::partition::messages::{Assign, Checkpoint, Close, Delete, Flush, Leadership, Role, Tick};
 use super::partition::replica::Found;
@@ -41,6 +42,8 @@ pub struct ShardContext {
     pub files: Files<Fs>,
     /// Metric handles.
     pub metrics: Families,
+    /// Compacts logs.
+    pub cleaner: Cleaner,
     /// Partitions whose positions changed since the last checkpoint.
     pub dirty: RefCell<Vec<TopicPartition>>,
     /// When a refusal of the disk was last logged.
@@ -371,7 +374,7 @@ impl Handler<Died<Child>> for Shard {
         let offline = (times >= deaths::ALLOWED)
             .then(|| Arc::from(format!("{name} died {times} times within {} s; see the log, then restart", deaths::WINDOW.as_secs())));
         tracing::error!(partition = name, deaths = times, offline = offline.is_some(), "a partition died; its log is recovered from disk");
-        let found = Found { clean: false, survived: false, recovery_point: Offset(0), log_start: None };
+        let found = Found { clean: false, survived: false, recovery_point: Offset(0), log_start: None, cleaned_to: None };
         let partition = self.create(m.name, &topic, &assigned, dir, Some(found), generation, offline, ctx);
         self.routes.change(&[(m.name, Route { partition: partition.clone(), topic: topic.clone(), dir })], &[]);
         let flushes_by_time = assigned.config.flush_ms < i64::MAX;

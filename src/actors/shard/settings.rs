@@ -194,6 +194,10 @@ fn log_config(topic: &TopicConfig) -> LogConfig {
         retention_bytes: topic.retention_bytes,
         delete: topic.cleanup_policy.delete,
         compact: topic.cleanup_policy.compact,
+        min_cleanable_dirty_ratio: topic.min_cleanable_dirty_ratio,
+        min_compaction_lag_ms: topic.min_compaction_lag_ms,
+        max_compaction_lag_ms: topic.max_compaction_lag_ms,
+        delete_retention_ms: topic.delete_retention_ms,
         file_delete_delay_ms: topic.file_delete_delay_ms,
         preallocate: topic.preallocate,
     }

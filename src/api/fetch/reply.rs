@@ -12,6 +12,8 @@ use crate::log::FsFile;
 use crate::log::storage::read_exact_at;
 use crate::wire::error::ErrorCode;
 use bytes::{BufMut, BytesMut};
+use kafka_protocol::messages::FetchResponse;
+use kafka_protocol::protocol::Encodable;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -34,6 +36,16 @@ pub struct FetchReply {
     pub rows: Vec<Row>,
     /// Where the leaders that rows name can be reached (v16).
     pub endpoints: Vec<Endpoint>,
+    /// What the metadata quorum answers; then nothing of the above counts.
+    pub quorum: Option<Box<FetchResponse>>,
+}
+
+impl FetchReply {
+    /// An answer of the metadata quorum.
+    pub fn of_quorum(call: &Rc<Call>, answer: FetchResponse) -> FetchReply {
+        let (rows, endpoints) = (Vec::new(), Vec::new());
+        FetchReply { call: call.clone(), error: ErrorCode::None, session: 0, rows, endpoints, quorum: Some(Box::new(answer)) }
+    }
 }
 
 /// One partition's answer.
@@ -109,6 +121,9 @@ impl Row {
 
 impl Respond for FetchReply {
     fn respond(&self, version: i16, into: &mut Response) -> Result<(), String> {
+        if let Some(answer) = &self.quorum {
+            return answer.encode(&mut into.bytes, version).map_err(|e| e.to_string());
+        }
         let copied: usize = self.rows.iter().map(|row| row.bytes()).filter(|bytes| *bytes < SPLICE_MIN).map(|bytes| bytes as usize).sum();
         into.bytes.reserve(64 + self.rows.len() * 64 + copied);
         Writer { version, flexible: version >= FLEXIBLE, into }.reply(self)

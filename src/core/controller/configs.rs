@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use super::draft::{Draft, Sink};
 use super::entities::{ConfigResource, Configs};
+use super::leaders::{ELR_VERSION, MIN_ISR, UNCLEAN_ELECTION};
 use super::records::{self, Record, ResourceType};
 use super::request::{AlterConfigs, ConfigOp, Refusal, ReplaceConfigs, Why};
-use super::{Controller, Image, Sink, topics};
+use super::{Controller, Image, topics};
 use crate::core::types::BrokerId;
 
 /// Longest value, as Kafka has it.
@@ -128,6 +130,41 @@ impl Controller {
         Ok(())
     }
 
+    /// What follows from changed settings, in the same append. Who is eligible rests on `min.insync.replicas` as it was; a partition whose ISR
+    /// is empty keeps what it has, as nothing was committed in it since. And where unclean elections are allowed now, they happen now.
+    pub(super) fn configs_changed(&self, draft: &mut Draft<'_>) {
+        let changed: Vec<records::Config> = draft.records.iter().filter_map(config_record).cloned().collect();
+        for config in changed {
+            let topic = (config.resource_type == ResourceType::Topic).then_some(config.resource_name.as_str());
+            match config.name.as_str() {
+                MIN_ISR if self.image.feature(ELR_VERSION) > 0 => self.clear_elr(topic, draft),
+                UNCLEAN_ELECTION if config.value.as_deref().is_some_and(|value| value.eq_ignore_ascii_case("true")) => {
+                    let of_all = config.resource_type == ResourceType::Broker && config.resource_name.is_empty();
+                    if topic.is_some() || of_all {
+                        self.loss_is_allowed_now(topic, draft);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn clear_elr(&self, topic: Option<&str>, draft: &mut Draft<'_>) {
+        draft.records.push(Record::ClearElr(topic.unwrap_or_default().into()));
+        for at in self.leaderless_partitions() {
+            let Some((known, partition)) = self.image.topic(at.topic).zip(self.image.partition(*at)) else { continue };
+            let nothing_left = partition.elr.is_empty() && partition.last_known_elr.is_empty();
+            if topic.is_some_and(|topic| *topic != *known.name) || !partition.isr.is_empty() || nothing_left {
+                continue;
+            }
+            draft.records.push(Record::PartitionChange(records::PartitionChange {
+                elr: Some(partition.elr.clone()),
+                last_known_elr: Some(partition.last_known_elr.clone()),
+                ..records::PartitionChange::new(at.topic, at.partition)
+            }));
+        }
+    }
+
     fn check_exists(&self, resource: &ConfigResource) -> Result<(), Refusal> {
         let name = &resource.name;
         match resource.kind {
@@ -141,6 +178,13 @@ impl Controller {
             }
             _ => Ok(()),
         }
+    }
+}
+
+fn config_record(record: &Record) -> Option<&records::Config> {
+    match record {
+        Record::Config(config) => Some(config),
+        _ => None,
     }
 }
 

@@ -1,8 +1,10 @@
 //! Feature levels and producer ids: the cluster-wide numbers that only go forward.
 
-use super::records::{BrokerEpoch, Feature, FeatureLevel, ProducerIds, Record};
+use super::Controller;
+use super::draft::Sink;
+use super::leaders::{ELR_VERSION, MIN_ISR};
+use super::records::{BrokerEpoch, Config, Feature, FeatureLevel, ProducerIds, Record, ResourceType};
 use super::request::{FeatureUpdate, ProducerIdBlock, Refusal, UpgradeType, Why};
-use super::{Controller, Sink};
 use crate::core::types::BrokerId;
 
 /// The feature that every log starts with: readers learn from it how to read the rest.
@@ -12,12 +14,22 @@ pub(super) const KRAFT_VERSION: &str = "kraft.version";
 /// Producer ids in a block.
 const BLOCK_SIZE: i32 = 1000;
 
-/// The records that a new cluster's log begins with, as one append: `metadata.version`, then the other features that are on, by name.
-pub fn bootstrap(metadata_version: i16, others: &[(&str, i16)]) -> Vec<Record> {
+/// The `metadata.version` whose records can carry eligible leader replicas.
+const ELR_NEEDS: i16 = 23;
+
+/// The records that a new cluster's log begins with, as one append: `metadata.version`, then the other features that are on, by name. With
+/// eligible leader replicas, the cluster has one `min.insync.replicas`, and it is a record, too.
+pub fn bootstrap(metadata_version: i16, others: &[(&str, i16)], min_insync_replicas: usize) -> Vec<Record> {
     let mut others: Vec<(&str, i16)> = others.iter().copied().filter(|(name, level)| *level > 0 && *name != KRAFT_VERSION).collect();
     others.sort();
+    let with_elr = others.iter().any(|(name, _)| *name == ELR_VERSION);
     let levels = std::iter::once((METADATA_VERSION, metadata_version)).chain(others);
-    levels.map(|(name, level)| Record::FeatureLevel(FeatureLevel { name: name.into(), level })).collect()
+    let elr = with_elr.then(|| min_isr_of(String::new(), Some(min_insync_replicas.to_string())));
+    levels.map(|(name, level)| Record::FeatureLevel(FeatureLevel { name: name.into(), level })).chain(elr).collect()
+}
+
+fn min_isr_of(broker: String, value: Option<String>) -> Record {
+    Record::Config(Config { resource_type: ResourceType::Broker, resource_name: broker, name: MIN_ISR.into(), value })
 }
 
 impl Controller {
@@ -30,8 +42,20 @@ impl Controller {
                 Refusal::new(Why::InvalidUpdateVersion, format!("{prefix}: {message}"))
             })?);
         }
+        if updates.iter().any(|update| update.name == ELR_VERSION && update.level > 0) {
+            sink.extend(self.one_min_isr());
+        }
         sink.extend(records);
         Ok(())
+    }
+
+    /// Eligible leader replicas rest on a `min.insync.replicas` that every broker agrees on.
+    fn one_min_isr(&self) -> Vec<Record> {
+        let set = |configs: &super::Configs| configs.contains_key(MIN_ISR);
+        let of_all = self.image.configs(ResourceType::Broker, "").is_some_and(set);
+        let cluster = (!of_all).then(|| min_isr_of(String::new(), Some(self.settings.min_insync_replicas.to_string())));
+        let own = self.image.configured(ResourceType::Broker).filter(|(name, configs)| !name.is_empty() && set(configs));
+        cluster.into_iter().chain(own.map(|(name, _)| min_isr_of(name.to_string(), None))).collect()
     }
 
     fn update_feature(&self, update: &FeatureUpdate) -> Result<Option<Record>, String> {
@@ -57,6 +81,9 @@ impl Controller {
         }
         if name == KRAFT_VERSION {
             return Ok(None);
+        }
+        if name == ELR_VERSION && *level > 0 && self.image.feature(METADATA_VERSION) < ELR_NEEDS {
+            return Err(format!("Could not set feature {name} to {level} because it depends on {METADATA_VERSION} level {ELR_NEEDS}"));
         }
         if name == METADATA_VERSION && *level < present {
             return Err(match upgrade {
@@ -101,7 +128,9 @@ mod tests {
     #[test]
     fn a_log_begins_with_its_metadata_version() {
         let level = |name: &str, level| Record::FeatureLevel(FeatureLevel { name: name.into(), level });
-        let records = bootstrap(30, &[("transaction.version", 2), ("group.version", 1), ("share.version", 0), ("kraft.version", 1)]);
+        let records = bootstrap(30, &[("transaction.version", 2), ("group.version", 1), ("share.version", 0), ("kraft.version", 1)], 2);
         assert_eq!(records, [level("metadata.version", 30), level("group.version", 1), level("transaction.version", 2)]);
+        let with_elr = bootstrap(30, &[("eligible.leader.replicas.version", 1)], 2);
+        assert_eq!(with_elr[1..], [level("eligible.leader.replicas.version", 1), min_isr_of(String::new(), Some("2".into()))]);
     }
 }

@@ -1,39 +1,176 @@
-//! Leaders: elected when brokers come and go, and when an operator asks. The choice itself is `core::election`.
+//! Leaders when brokers and directories come and go. Who it is then is `core::election`'s choice; here is what it is told, and what
+//! is written.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use super::Controller;
+use super::draft::Draft;
 use super::entities::{Partition, Topic};
 use super::records::{Record, ResourceType};
-use super::request::{ByPartition, ElectionType, Refusal, Why};
 use super::topics::UNASSIGNED;
-use super::{Controller, Image};
-use crate::core::election::{Kind, change};
-use crate::core::types::{BrokerId, TopicPartition};
+use crate::core::election::{Candidate, Election, Kind, Known, Proposal, Rules, Trigger, Verdict, WaitsFor};
+use crate::core::types::{BrokerId, DirectoryId, Epoch, TopicPartition};
 
-const UNCLEAN_ELECTION: &str = "unclean.leader.election.enable";
+pub(super) const UNCLEAN_ELECTION: &str = "unclean.leader.election.enable";
+pub(super) const MIN_ISR: &str = "min.insync.replicas";
+/// The feature that keeps eligible leader replicas (KIP-966).
+pub const ELR_VERSION: &str = "eligible.leader.replicas.version";
+
+/// One partition whose leader is to be decided about.
+#[derive(Clone, Copy)]
+pub(super) struct Case<'a> {
+    pub topic: &'a Topic,
+    pub at: TopicPartition,
+    pub partition: &'a Partition,
+    pub rules: Rules,
+    /// Whether the topic may have a leader that lacks acknowledged records.
+    pub loss_allowed: bool,
+    pub trigger: Trigger,
+}
+
+impl<'a> Case<'a> {
+    /// A change that elects without loss if it has to elect.
+    pub fn propose(&self) -> Proposal<'a> {
+        Proposal::new(self.at, self.partition, self.rules, Kind::Online)
+    }
+}
 
 impl Controller {
-    /// The broker is fenced, replaced or forgotten: it leaves every ISR but those it is the last of, and its leaderships move or lapse.
-    pub(super) fn broker_leaves(&self, id: BrokerId, records: &mut Vec<Record>) {
-        for (topic, at, partition) in
-            all_partitions(&self.image).filter(|(_, _, partition)| partition.isr.contains(&id) || partition.leader == id)
-        {
-            let isr = partition.isr.iter().copied().filter(|member| *member != id).collect();
-            let change = change(at, partition, isr, self.kind(topic), |other| other != id && self.may_lead(partition, other));
-            records.extend(change.map(Record::PartitionChange));
+    /// What the settings say about the elections of a topic.
+    pub(super) fn rules_of(&self, topic: &Topic) -> Rules {
+        let min_isr = self.setting(topic, MIN_ISR).and_then(|value| value.parse().ok()).unwrap_or(self.settings.min_insync_replicas);
+        let replicas = topic.partitions.values().next().map_or(1, |first| first.replicas.len());
+        Rules { min_isr: min_isr.clamp(1, replicas.max(1)), elr: self.image.feature(ELR_VERSION) > 0 }
+    }
+
+    pub(super) fn loss_allowed(&self, topic: &Topic) -> bool {
+        self.setting(topic, UNCLEAN_ELECTION).map_or(self.settings.unclean_election, |value| value.eq_ignore_ascii_case("true"))
+    }
+
+    /// A topic's setting: its own, or the one of all brokers.
+    fn setting(&self, topic: &Topic, name: &str) -> Option<&Arc<str>> {
+        let of = |kind, resource: &str| self.image.configs(kind, resource).and_then(|configs| configs.get(name));
+        of(ResourceType::Topic, &topic.name).or_else(|| of(ResourceType::Broker, ""))
+    }
+
+    pub(super) fn case(&self, at: TopicPartition, trigger: Trigger) -> Option<Case<'_>> {
+        let topic = self.image.topic(at.topic)?;
+        let partition = topic.partition(at.partition)?;
+        Some(Case { topic, at, partition, rules: self.rules_of(topic), loss_allowed: self.loss_allowed(topic), trigger })
+    }
+
+    /// Every partition that `wanted` picks, with its topic's settings looked up once.
+    pub(super) fn cases(&self, trigger: Trigger, wanted: impl Fn(&Partition) -> bool) -> impl Iterator<Item = Case<'_>> {
+        self.image.topics().flat_map(move |topic| {
+            let (rules, loss_allowed) = (self.rules_of(topic), self.loss_allowed(topic));
+            let picked: Vec<Case<'_>> = topic
+                .partitions
+                .iter()
+                .filter(|(_, partition)| wanted(partition))
+                .map(|(index, partition)| {
+                    let at = TopicPartition { topic: topic.id, partition: *index };
+                    Case { topic, at, partition, rules, loss_allowed, trigger }
+                })
+                .collect();
+            picked
+        })
+    }
+
+    /// Elects and writes. Nobody is elected whom `may_lead` does not name. If nobody can lead without loss and loss is allowed, the most
+    /// complete survivor leads, as soon as it is known which that is.
+    pub(super) fn settle(
+        &self,
+        draft: &mut Draft<'_>,
+        case: Case<'_>,
+        proposal: Proposal<'_>,
+        may_lead: &dyn Fn(BrokerId) -> bool,
+    ) -> Verdict {
+        let known = Known { may_lead, claim: |id| draft.claims.of(case.at, id), directory: |id| self.default_directory(id) };
+        let mut verdict = proposal.clone().decide(&known);
+        if verdict.leader.is_err() && case.loss_allowed {
+            let living = || case.partition.replicas.iter().filter(|id| may_lead(**id));
+            let none_to_ask = living().count() < 2 || living().all(|id| draft.claims.of(case.at, *id).is_some());
+            if none_to_ask {
+                verdict = proposal.kind(Kind::Unclean).decide(&known);
+            }
+        }
+        self.write(draft, case, &verdict, may_lead);
+        verdict
+    }
+
+    /// Puts a verdict's record into the decision, and the election if it is one.
+    pub(super) fn write(&self, draft: &mut Draft<'_>, case: Case<'_>, verdict: &Verdict, may_lead: &dyn Fn(BrokerId) -> bool) {
+        let Some(change) = &verdict.change else { return };
+        if let Some(leader) = change.leader.filter(|leader| *leader != case.partition.leader) {
+            let partition = case.partition;
+            let candidates = partition.replicas.iter().map(|id| Candidate {
+                id: *id,
+                alive: may_lead(*id),
+                in_sync: partition.isr.contains(id),
+                eligible: partition.elr.contains(id),
+                claim: draft.claims.of(case.at, *id),
+            });
+            draft.elections.push(Election {
+                trigger: case.trigger,
+                at: case.at,
+                old_leader: partition.leader,
+                new_leader: leader,
+                old_epoch: partition.leader_epoch,
+                new_epoch: Epoch(partition.leader_epoch.0 + 1),
+                old_isr: partition.isr.clone(),
+                new_isr: change.isr.as_ref().unwrap_or(&partition.isr).clone(),
+                outcome: verdict.leader.clone().map(|(_, source)| source),
+                candidates: candidates.collect(),
+            });
+        }
+        draft.records.push(Record::PartitionChange(change.clone()));
+    }
+
+    /// These brokers are fenced, shut down or forgotten: they leave every ISR (without ELR, all but those they are the last of), and their
+    /// leaderships move or lapse. One change for each partition, however many of its replicas go.
+    pub(super) fn brokers_leave(&self, going: &[BrokerId], trigger: Trigger, draft: &mut Draft<'_>) {
+        let touched = |partition: &Partition| going.iter().any(|id| partition.isr.contains(id) || partition.leader == *id);
+        for case in self.cases(trigger, touched) {
+            let isr = case.partition.isr.iter().copied().filter(|member| !going.contains(member)).collect();
+            self.settle(draft, case, case.propose().isr(isr), &|id| !going.contains(&id) && self.may_lead(case.partition, id));
+        }
+    }
+
+    /// The process of this broker ended uncleanly: the ends of its logs may be lost, so it can be trusted nowhere.
+    pub(super) fn broker_stopped_uncleanly(&self, id: BrokerId, draft: &mut Draft<'_>) {
+        if self.image.feature(ELR_VERSION) == 0 {
+            return self.brokers_leave(&[id], Trigger::Fenced, draft);
+        }
+        let touched = |partition: &Partition| partition.isr.contains(&id) || partition.elr.contains(&id) || partition.leader == id;
+        for case in self.cases(Trigger::Fenced, touched) {
+            self.settle(draft, case, case.propose().distrusting(id), &|other| other != id && self.may_lead(case.partition, other));
         }
     }
 
     /// The broker is unfenced: partitions that have no leader may have one now.
-    pub(super) fn broker_joins(&self, id: BrokerId, records: &mut Vec<Record>) {
-        for (topic, at, partition) in all_partitions(&self.image).filter(|(_, _, partition)| !partition.has_leader()) {
-            let acceptable = |other| (other == id || self.image.is_active(other)) && self.has_directory(partition, other);
-            records.extend(change(at, partition, partition.isr.clone(), self.kind(topic), acceptable).map(Record::PartitionChange));
+    pub(super) fn broker_joins(&self, id: BrokerId, draft: &mut Draft<'_>) {
+        for at in &self.index.leaderless {
+            let Some(case) = self.case(*at, Trigger::Returned).filter(|case| case.partition.replicas.contains(&id)) else { continue };
+            let may_lead = |other| (other == id || self.image.is_active(other)) && self.has_directory(case.partition, other);
+            self.settle(draft, case, case.propose(), &may_lead);
+        }
+    }
+
+    /// These directories of a broker failed: it leaves the ISR of every replica in them.
+    pub(super) fn directories_failed(&self, id: BrokerId, failed: &[DirectoryId], draft: &mut Draft<'_>) {
+        let touched = |partition: &Partition| {
+            let here = directory_of(partition, id).is_some_and(|directory| failed.contains(&directory));
+            here && (partition.isr.contains(&id) || partition.leader == id)
+        };
+        for case in self.cases(Trigger::LogDir, touched) {
+            let isr = case.partition.isr.iter().copied().filter(|member| *member != id).collect();
+            self.settle(draft, case, case.propose().isr(isr), &|other| other != id && self.may_lead(case.partition, other));
         }
     }
 
     /// Alive, and with the directory of this replica online, as far as both are known.
-    fn may_lead(&self, partition: &Partition, id: BrokerId) -> bool {
+    pub(super) fn may_lead(&self, partition: &Partition, id: BrokerId) -> bool {
         self.image.is_active(id) && self.has_directory(partition, id)
     }
 
@@ -41,84 +178,32 @@ impl Controller {
     /// log of the new one.
     fn has_directory(&self, partition: &Partition, id: BrokerId) -> bool {
         let Some(broker) = self.image.broker(id) else { return false };
-        let position = partition.replicas.iter().position(|replica| *replica == id);
-        let directory = position.and_then(|position| partition.directories.get(position));
-        directory.is_none_or(|directory| *directory <= UNASSIGNED || broker.log_dirs.is_empty() || broker.log_dirs.contains(directory))
+        directory_of(partition, id)
+            .is_none_or(|directory| directory <= UNASSIGNED || broker.log_dirs.is_empty() || broker.log_dirs.contains(&directory))
     }
 
-    fn kind(&self, topic: &Topic) -> Kind {
-        let set = |kind, name: &str| self.image.configs(kind, name).and_then(|configs| configs.get(UNCLEAN_ELECTION));
-        let value = set(ResourceType::Topic, &topic.name).or_else(|| set(ResourceType::Broker, ""));
-        let unclean = value.map_or(self.settings.unclean_election, |value| value.eq_ignore_ascii_case("true"));
-        if unclean { Kind::Unclean } else { Kind::Online }
+    /// Whether this broker leads anything.
+    pub(super) fn leads_anything(&self, id: BrokerId) -> bool {
+        self.image.topics().any(|topic| topic.partitions.values().any(|partition| partition.leader == id))
     }
 
-    pub(super) fn elect_leaders(
-        &self,
-        election: ElectionType,
-        partitions: Option<ByPartition<i32>>,
-        records: &mut Vec<Record>,
-    ) -> ByPartition<(i32, Result<(), Refusal>)> {
-        match partitions {
-            Some(topics) => {
-                // Asked twice is answered twice, and elected once.
-                let mut done: BTreeMap<(String, i32), Result<(), Refusal>> = BTreeMap::new();
-                let mut answer = Vec::with_capacity(topics.len());
-                for (name, indexes) in topics {
-                    let topic = self.image.topic_by_name(&name).map(|topic| &**topic);
-                    let mut results = Vec::with_capacity(indexes.len());
-                    for index in indexes {
-                        let result =
-                            done.entry((name.clone(), index)).or_insert_with(|| self.elect(election, &name, topic, index, records));
-                        results.push((index, result.clone()));
-                    }
-                    answer.push((name, results));
-                }
-                answer
-            }
-            None => self
-                .image
-                .topics()
-                .map(|topic| {
-                    let all =
-                        topic.partitions.keys().map(|index| (*index, self.elect(election, &topic.name, Some(topic), *index, records)));
-                    let needed = |result: &Result<(), Refusal>| !matches!(result, Err(refusal) if refusal.why == Why::ElectionNotNeeded);
-                    (topic.name.to_string(), all.filter(|(_, result)| needed(result)).collect())
-                })
-                .collect(),
-        }
+    /// Partitions that nobody leads, and whom each waits for.
+    pub fn leaderless(&self) -> impl Iterator<Item = (TopicPartition, WaitsFor)> {
+        self.index.leaderless.iter().filter_map(|at| {
+            let case = self.case(*at, Trigger::Returned)?;
+            let known = Known { may_lead: |_: BrokerId| false, claim: |_: BrokerId| None, directory: |_: BrokerId| UNASSIGNED };
+            let kind = if case.loss_allowed { Kind::Unclean } else { Kind::Online };
+            Some((*at, case.propose().kind(kind).decide(&known).leader.err()?))
+        })
     }
 
-    fn elect(
-        &self,
-        election: ElectionType,
-        name: &str,
-        topic: Option<&Topic>,
-        index: i32,
-        records: &mut Vec<Record>,
-    ) -> Result<(), Refusal> {
-        let unknown = |message: String| Refusal::new(Why::UnknownTopicOrPartition, message);
-        let topic = topic.ok_or_else(|| unknown(format!("No such topic as {name}")))?;
-        let partition = topic.partition(index).ok_or_else(|| unknown(format!("No such partition as {name}-{index}")))?;
-        let (kind, impossible, needless) = match election {
-            ElectionType::Preferred => (Kind::Preferred, Why::PreferredLeaderNotAvailable, partition.preferred() == Some(partition.leader)),
-            ElectionType::Unclean => (Kind::Unclean, Why::EligibleLeadersNotAvailable, partition.has_leader()),
-        };
-        if needless {
-            return Err(Why::ElectionNotNeeded.into());
-        }
-        let at = TopicPartition { topic: topic.id, partition: index };
-        let change = change(at, partition, partition.isr.clone(), kind, |id| self.may_lead(partition, id));
-        records.push(Record::PartitionChange(change.ok_or(impossible)?));
-        Ok(())
+    /// The partitions that nobody leads.
+    pub fn leaderless_partitions(&self) -> &BTreeSet<TopicPartition> {
+        &self.index.leaderless
     }
 }
 
-fn all_partitions(image: &Image) -> impl Iterator<Item = (&Topic, TopicPartition, &Partition)> {
-    image.topics().flat_map(|topic| {
-        topic
-            .partitions
-            .iter()
-            .map(move |(index, partition)| (&**topic, TopicPartition { topic: topic.id, partition: *index }, &**partition))
-    })
+pub(super) fn directory_of(partition: &Partition, id: BrokerId) -> Option<DirectoryId> {
+    let position = partition.replicas.iter().position(|replica| *replica == id)?;
+    partition.directories.get(position).copied()
 }

@@ -1,8 +1,10 @@
 //! What the controller is asked and what it answers. Values of its own: the API handlers translate from and to the wire.
 
+use super::directories::ByDirectory;
 use super::entities::ConfigResource;
-use super::records::{BrokerEpoch, Endpoint, Feature};
-use crate::core::types::{BrokerId, DirectoryId, Id, Offset, TopicId};
+use super::reassign::Target;
+use super::records::{BrokerEpoch, Endpoint, Feature, LeaderRecovery};
+use crate::core::types::{BrokerId, DirectoryId, Epoch, Id, Offset, TopicId, TopicPartition};
 
 /// Why one item of a request was refused. `wire::error` knows Kafka's number for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,6 +51,20 @@ pub enum Why {
     PreferredLeaderNotAvailable,
     /// No replica is alive.
     EligibleLeadersNotAvailable,
+    /// More records may be lost than the operator accepted.
+    LossNotAccepted,
+    /// The sender knows a newer state of a partition than this controller: it is not the active one any more.
+    NotController,
+    /// The sender led the partition in an epoch that is over.
+    FencedLeaderEpoch,
+    /// A replica may not join the ISR: it is fenced, shutting down, or another process than was meant.
+    IneligibleReplica,
+    /// It is done, and with it the leadership of the sender ended.
+    NewLeaderElected,
+    /// There is nothing to cancel.
+    NoReassignmentInProgress,
+    /// The broker holds no such replica, or does not lead it.
+    NotLeaderOrFollower,
 }
 
 /// One item of a request refused.
@@ -168,13 +184,15 @@ pub struct Registration {
     pub rack: Option<String>,
     /// Its log directories.
     pub log_dirs: Vec<DirectoryId>,
+    /// The registration that the last process on these directories had when it stopped in good order; `None` if it did not.
+    pub previous_epoch: Option<BrokerEpoch>,
     /// Whether the process that holds the present registration of this id is known to be alive. Liveness is not in the log: whoever
     /// watches the sessions says so. False when the broker proves that it is the same machine come back, by its locked directories.
     pub session_alive: bool,
 }
 
 /// A registered broker says where it stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heartbeat {
     /// The broker.
     pub broker: BrokerId,
@@ -184,6 +202,34 @@ pub struct Heartbeat {
     pub metadata_offset: Offset,
     /// Whether it wants to be, or stay, fenced.
     pub want_fence: bool,
+    /// Whether it wants to stop.
+    pub want_shutdown: bool,
+    /// Its log directories that failed.
+    pub offline_dirs: Vec<DirectoryId>,
+    /// Its log directories that take no new replicas (KIP-1066); `None` if it does not say.
+    pub cordoned_dirs: Option<Vec<DirectoryId>>,
+    /// The end of the log when its shutdown was agreed to, and how far the slowest active broker has applied the log. Neither is in the
+    /// log: whoever watches the sessions says so (`Sessions::shutdown`).
+    pub shutdown_from: Option<Offset>,
+    /// See `shutdown_from`.
+    pub others_have_seen: Offset,
+}
+
+impl Heartbeat {
+    /// A broker is well and wants to serve.
+    pub fn new(broker: BrokerId, broker_epoch: BrokerEpoch, metadata_offset: Offset) -> Heartbeat {
+        Heartbeat {
+            broker,
+            broker_epoch,
+            metadata_offset,
+            want_fence: false,
+            want_shutdown: false,
+            offline_dirs: Vec::new(),
+            cordoned_dirs: None,
+            shutdown_from: None,
+            others_have_seen: Offset(i64::MAX),
+        }
+    }
 }
 
 /// What a heartbeat is answered.
@@ -193,6 +239,10 @@ pub struct BrokerState {
     pub caught_up: bool,
     /// It is fenced.
     pub fenced: bool,
+    /// Its leaderships are on their way to others.
+    pub shutting_down: bool,
+    /// It may stop.
+    pub may_stop: bool,
 }
 
 /// Which way a feature level may go.
@@ -235,8 +285,59 @@ pub enum ElectionType {
     Unclean,
 }
 
+/// What an operator is ready to lose of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AcceptedLoss {
+    /// So many records, acknowledged or not; 0 for none.
+    Records(i64),
+    /// Whatever it is.
+    Any,
+}
+
+/// What one round of moving leaderships to preferred replicas did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Balanced {
+    /// Partitions that are led by their preferred replica again.
+    pub moved: usize,
+    /// Whether there may be more to do at once.
+    pub more: bool,
+}
+
+/// A leader's proposal of who is in sync.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlterPartition {
+    /// Index of the partition.
+    pub partition: i32,
+    /// The epoch in which the sender leads it.
+    pub leader_epoch: Epoch,
+    /// The partition epoch that it knows.
+    pub partition_epoch: Epoch,
+    /// The members, each with the registration that is meant; `BrokerEpoch::NONE` if the sender does not say.
+    pub isr: Vec<(BrokerId, BrokerEpoch)>,
+    /// Whether the leader has recovered from an unclean election.
+    pub recovery: LeaderRecovery,
+}
+
+/// A partition as it is after AlterPartition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionState {
+    /// Who leads.
+    pub leader: BrokerId,
+    /// In which epoch.
+    pub leader_epoch: Epoch,
+    /// Rises with every change.
+    pub partition_epoch: Epoch,
+    /// Who is in sync.
+    pub isr: Vec<BrokerId>,
+    /// Whether the leader has recovered.
+    pub recovery: LeaderRecovery,
+}
+
 /// Partitions by topic name, and something for each.
 pub type ByPartition<T> = Vec<(String, Vec<T>)>;
+
+/// Partitions by topic id, and something for each.
+pub type ByTopicId<T> = Vec<(TopicId, Vec<T>)>;
 
 /// A question to the controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -298,6 +399,57 @@ pub enum Request {
         /// Which partitions; `None`: all, and those that need none are left out of the answer.
         partitions: Option<ByPartition<i32>>,
     },
+    /// Have the replica that an operator named lead.
+    Designate {
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// The replica.
+        leader: BrokerId,
+        /// What may be lost.
+        accepted: AcceptedLoss,
+    },
+    /// Take leaderships off a broker that can go on with them no longer.
+    Resign {
+        /// The broker.
+        broker: BrokerId,
+        /// Its registration.
+        broker_epoch: BrokerEpoch,
+        /// What it gives up.
+        partitions: Vec<TopicPartition>,
+    },
+    /// Move leaderships back to preferred replicas, one round (`auto.leader.rebalance.enable`).
+    Balance,
+    /// Decide about partitions whose survivors have said what they hold.
+    Recover(Vec<TopicPartition>),
+    /// Fence brokers whose sessions ended.
+    Fence(Vec<(BrokerId, BrokerEpoch)>),
+    /// Change who is in sync.
+    AlterPartitions {
+        /// The leader of all of them.
+        broker: BrokerId,
+        /// Its registration.
+        broker_epoch: BrokerEpoch,
+        /// The partitions.
+        topics: ByTopicId<AlterPartition>,
+    },
+    /// Move replicas, or stop moving them.
+    AlterReassignments {
+        /// The partitions.
+        topics: ByPartition<Target>,
+        /// Whether a partition may end up with more or fewer replicas than it has (KIP-860).
+        allow_factor_change: bool,
+    },
+    /// Note where a broker's replicas are.
+    AssignDirectories {
+        /// The broker.
+        broker: BrokerId,
+        /// Its registration.
+        broker_epoch: BrokerEpoch,
+        /// Its directories and what is in them.
+        directories: ByDirectory<i32>,
+    },
 }
 
 /// How the controller answers, item by item.
@@ -323,4 +475,20 @@ pub enum Answer {
     AllocateProducerIds(Result<ProducerIdBlock, Refusal>),
     /// One entry per partition.
     ElectLeaders(ByPartition<(i32, Result<(), Refusal>)>),
+    /// Whether the named replica leads.
+    Designate(Result<(), Refusal>),
+    /// One entry per partition.
+    Resign(Result<Vec<(TopicPartition, Result<(), Refusal>)>, Refusal>),
+    /// What the round did.
+    Balance(Balanced),
+    /// Partitions that got a leader.
+    Recover(usize),
+    /// Brokers that are fenced now and were not.
+    Fence(Vec<BrokerId>),
+    /// One entry per partition.
+    AlterPartitions(Result<ByTopicId<(i32, Result<PartitionState, Why>)>, Refusal>),
+    /// One entry per partition.
+    AlterReassignments(ByPartition<(i32, Result<(), Refusal>)>),
+    /// One entry per replica.
+    AssignDirectories(Result<ByDirectory<(i32, Result<(), Why>)>, Refusal>),
 }

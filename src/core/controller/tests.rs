@@ -8,8 +8,13 @@ use super::*;
 use crate::core::chance::Seeded;
 use crate::core::types::{BrokerId, Id, Offset};
 
+mod beside;
 mod brokers;
 mod configs;
+mod elections;
+mod isr;
+mod lifecycle;
+mod model;
 mod topics;
 
 struct Rules;
@@ -31,6 +36,7 @@ fn features() -> Vec<Feature> {
     vec![
         Feature { name: "metadata.version".into(), min: 7, max: 30 },
         Feature { name: "group.version".into(), min: 0, max: 1 },
+        Feature { name: ELR_VERSION.into(), min: 0, max: 1 },
         Feature { name: "kraft.version".into(), min: 0, max: 0 },
     ]
 }
@@ -40,6 +46,7 @@ struct World {
     controller: Controller,
     log: Vec<Record>,
     chance: Seeded,
+    claims: Claims,
 }
 
 impl World {
@@ -48,11 +55,13 @@ impl World {
             default_partitions: 1,
             default_replication_factor: 1,
             unclean_election: false,
+            min_insync_replicas: 1,
             features: features(),
             rules: Arc::new(Rules),
         };
-        let mut world = World { controller: Controller::new(Image::empty("c"), settings), log: vec![], chance: Seeded(7) };
-        world.append(bootstrap(30, &[]));
+        let mut world =
+            World { controller: Controller::new(Image::empty("c"), settings), log: vec![], chance: Seeded(7), claims: Claims::default() };
+        world.append(bootstrap(30, &[], 1));
         world
     }
 
@@ -73,12 +82,12 @@ impl World {
     }
 
     fn decide(&mut self, request: Request) -> Decision {
-        let mut cx = Context { next: Offset(self.log.len() as i64), chance: &mut self.chance };
+        let mut cx = Context { next: Offset(self.log.len() as i64), chance: &mut self.chance, claims: &self.claims };
         self.controller.decide(request, &mut cx)
     }
 
     fn ask(&mut self, request: Request) -> Answer {
-        let Decision { records, answer } = self.decide(request);
+        let Decision { records, answer, .. } = self.decide(request);
         self.append(records);
         answer
     }
@@ -97,6 +106,7 @@ impl World {
             features: features(),
             rack: None,
             log_dirs: vec![Id(1000 + id as u128)],
+            previous_epoch: None,
             session_alive: false,
         }
     }
@@ -110,7 +120,7 @@ impl World {
     }
 
     fn heartbeat(&mut self, id: i32, broker_epoch: BrokerEpoch, seen: i64, want_fence: bool) -> Result<BrokerState, Refusal> {
-        let heartbeat = Heartbeat { broker: BrokerId(id), broker_epoch, metadata_offset: Offset(seen), want_fence };
+        let heartbeat = Heartbeat { want_fence, ..Heartbeat::new(BrokerId(id), broker_epoch, Offset(seen)) };
         match self.ask(Request::Heartbeat(heartbeat)) {
             Answer::Heartbeat(result) => result,
             other => panic!("{other:?}"),
@@ -118,7 +128,7 @@ impl World {
     }
 
     fn unfence(&mut self, id: i32, epoch: BrokerEpoch) {
-        assert_eq!(self.heartbeat(id, epoch, self.log.len() as i64, false), Ok(BrokerState { caught_up: true, fenced: false }));
+        assert_eq!(self.heartbeat(id, epoch, self.log.len() as i64, false), Ok(state(true, false)));
     }
 
     fn create(&mut self, topics: Vec<NewTopic>) -> Vec<(String, Result<CreatedTopic, Refusal>)> {
@@ -131,6 +141,10 @@ impl World {
     fn partition(&self, name: &str, index: i32) -> &Partition {
         self.controller.image().topic_by_name(name).and_then(|topic| topic.partition(index)).unwrap()
     }
+}
+
+fn state(caught_up: bool, fenced: bool) -> BrokerState {
+    BrokerState { caught_up, fenced, shutting_down: false, may_stop: false }
 }
 
 fn topic(name: &str, partitions: i32, replication_factor: i16) -> NewTopic {
@@ -169,11 +183,25 @@ fn any_request() -> impl Strategy<Value = Request> {
         }),
         2 => (broker(), 1u128..3).prop_map(|(id, incarnation)| Request::RegisterBroker(World::empty().registration(id.0, incarnation))),
         3 => (broker(), 0i64..60, any::<bool>()).prop_map(|(broker, epoch, want_fence)| {
-            Request::Heartbeat(Heartbeat { broker, broker_epoch: BrokerEpoch(epoch), metadata_offset: Offset(60), want_fence })
+            Request::Heartbeat(Heartbeat { want_fence, ..Heartbeat::new(broker, BrokerEpoch(epoch), Offset(60)) })
         }),
         1 => broker().prop_map(Request::UnregisterBroker),
         1 => (broker(), 0i64..60).prop_map(|(broker, epoch)| {
             Request::AllocateProducerIds { broker, broker_epoch: BrokerEpoch(epoch) }
+        }),
+        1 => proptest::collection::vec((broker(), 0i64..60), 1..3).prop_map(|all| {
+            Request::Fence(all.into_iter().map(|(id, epoch)| (id, BrokerEpoch(epoch))).collect())
+        }),
+        1 => Just(Request::Balance),
+        1 => (name(), proptest::option::of(proptest::sample::subsequence(vec![1, 2, 3], 1..=3)), any::<bool>()).prop_map(
+            |(name, target, allow_factor_change)| {
+                let target = target.map(|ids| ids.into_iter().map(BrokerId).collect());
+                Request::AlterReassignments { topics: vec![(name, vec![(0, target)])], allow_factor_change }
+            }
+        ),
+        1 => (name(), "[12]").prop_map(|(name, value)| {
+            let changes = vec![("min.insync.replicas".into(), ConfigOp::Set, Some(value))];
+            Request::AlterConfigs { resources: vec![AlterConfigs { resource: ConfigResource::topic(&name), changes }], validate_only: false }
         }),
         1 => any::<bool>().prop_map(|preferred| {
             let election = if preferred { ElectionType::Preferred } else { ElectionType::Unclean };
@@ -186,9 +214,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn replaying_the_log_gives_the_live_controller(requests in proptest::collection::vec(any_request(), 1..60)) {
+    fn replaying_the_log_gives_the_live_controller(requests in proptest::collection::vec(any_request(), 1..60), elr: bool) {
         let mut world = World::empty();
+        if elr {
+            world.append(vec![Record::FeatureLevel(records::FeatureLevel { name: ELR_VERSION.into(), level: 1 })]);
+        }
         for mut request in requests {
+            if let Request::Fence(brokers) = &mut request {
+                for (id, epoch) in brokers {
+                    *epoch = world.controller.image().broker(*id).map_or(*epoch, |broker| broker.broker_epoch);
+                }
+            }
             // The strategy only guesses epochs: help it, or nobody is ever unfenced.
             if let Request::Heartbeat(heartbeat) = &mut request
                 && let Some(broker) = world.controller.image().broker(heartbeat.broker)
@@ -201,7 +237,10 @@ proptest! {
             prop_assert_eq!(world.controller.image(), &before, "to decide changes nothing");
             world.append(decision.records);
             for partition in world.controller.image().topics().flat_map(|topic| topic.partitions.values()) {
-                prop_assert!(!partition.isr.is_empty() && partition.isr.iter().all(|id| partition.replicas.contains(id)));
+                prop_assert!(elr || !partition.isr.is_empty());
+                let waited_for = partition.isr.iter().chain(&partition.elr).chain(&partition.last_known_elr);
+                prop_assert!(waited_for.clone().next().is_some(), "somebody has what was committed: {partition:?}");
+                prop_assert!(waited_for.clone().all(|id| partition.replicas.contains(id)), "{partition:?}");
                 if partition.has_leader() {
                     prop_assert!(partition.isr.contains(&partition.leader), "the leader is in sync");
                     prop_assert!(world.controller.image().is_active(partition.leader), "and alive");
@@ -211,10 +250,13 @@ proptest! {
         let mut replayed = World::empty();
         replayed.log.clear();
         replayed.controller.image = Image::empty("c");
+        replayed.controller.index = Index::default();
         replayed.append(world.log.clone());
         prop_assert_eq!(replayed.controller.image(), world.controller.image());
         prop_assert_eq!(&replayed.controller.lookalikes, &world.controller.lookalikes);
         let reloaded = Controller::new(world.controller.image().clone(), replayed.controller.settings);
         prop_assert_eq!(&reloaded.lookalikes, &world.controller.lookalikes);
+        prop_assert_eq!(&replayed.controller.index, &world.controller.index);
+        prop_assert_eq!(&reloaded.index, &world.controller.index);
     }
 }

@@ -4,11 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::configs::is_too_long;
+use super::draft::Sink;
 use super::entities::{ConfigResource, Configs, Partition};
 use super::records::{self, LeaderRecovery, Record, RemoveTopic, ResourceType};
 use super::request::{CreatedTopic, MorePartitions, NewTopic, Refusal, TopicRef, Why};
 use super::snapshot::whole_partition;
-use super::{Controller, Image, Sink};
+use super::{Controller, Image};
 use crate::core::chance::Chance;
 use crate::core::placement::{Candidate, CannotPlace, place};
 use crate::core::types::{BrokerId, DirectoryId, Epoch, Id, TopicId};
@@ -159,7 +160,7 @@ impl Controller {
         consecutive.ok_or_else(|| bad("partitions should be a consecutive 0-based integer sequence".into()))
     }
 
-    fn check_assignment(&self, replicas: &[BrokerId], replication_factor: Option<usize>) -> Result<(), Refusal> {
+    pub(super) fn check_assignment(&self, replicas: &[BrokerId], replication_factor: Option<usize>) -> Result<(), Refusal> {
         let bad = |message: String| Err(Refusal::new(Why::InvalidReplicaAssignment, message));
         if replicas.is_empty() {
             return bad("The manual partition assignment includes an empty replica list.".into());
@@ -218,7 +219,7 @@ impl Controller {
     }
 
     /// The directory a new replica on that broker is in: known if it has only one.
-    fn default_directory(&self, broker: BrokerId) -> DirectoryId {
+    pub(super) fn default_directory(&self, broker: BrokerId) -> DirectoryId {
         match self.image.broker(broker).map(|broker| broker.log_dirs.as_slice()) {
             Some([]) => Id::ZERO,
             Some([only]) => *only,

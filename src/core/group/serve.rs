@@ -13,6 +13,15 @@ use crate::core::types::Millis;
 impl Coordinator {
     /// Decides on a request. The answer is among the effects, now or later.
     pub fn ask(&mut self, ticket: Ticket, request: Request, now: Millis, chance: &mut dyn Chance, fx: &mut Vec<Effect>) {
+        // Who asks about groups from outside sees no member whose session is over, though the timer may come a little later. Members are
+        // not judged that way: after a standstill of the broker what they sent in time is still to be read.
+        let from_outside = matches!(
+            request,
+            Request::Describe(_) | Request::DescribeConsumers(_) | Request::List(_) | Request::DeleteGroups(_) | Request::DeleteOffsets(_)
+        );
+        if from_outside {
+            self.ring(now, fx);
+        }
         let answer = match request {
             Request::Heartbeat(from) => Answer::Heartbeat(self.heartbeat(&from, now, fx)),
             Request::Commit(commit) => return self.commit(ticket, commit, now, fx),

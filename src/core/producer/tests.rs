@@ -209,3 +209,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_last_batch_of_each_producer_is_known() {
+    let (mut p, mut end) = (Producers::new(), 0);
+    send(&mut p, &mut end, batch(0, 3));
+    send(&mut p, &mut end, ProducerBatch { producer_id: 2, epoch: 4, base_sequence: 0, offset_delta: 0 });
+    send(&mut p, &mut end, batch(3, 2));
+    let below = |offset| p.last_records(Offset(offset)).collect::<Vec<_>>();
+    assert_eq!(below(6), [(2, 4, Some(Offset(3))), (7, 0, Some(Offset(5)))]);
+    assert_eq!(below(4), [(2, 4, Some(Offset(3))), (7, 0, Some(Offset(2)))], "of the second batch not all lies below");
+    assert_eq!(below(3), [(7, 0, Some(Offset(2)))]);
+}

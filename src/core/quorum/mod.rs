@@ -1,27 +1,74 @@
-//! The metadata quorum (KRaft): who leads the metadata log, and how much of it is committed. A pure state machine with effects.
+//! The metadata quorum (KRaft): who leads the metadata log, and how much of it is committed. A pure state machine with effects, the whole
+//! of KRaft with static voters (kraft.version 0): KIP-595, KIP-630, KIP-996, and the messages of KIP-853.
 //!
-//! This is a quorum of one: its voter elects itself at once, without a message. What more voters add are roles and messages; the inputs
-//! and effects here stay, and so do the rules behind them (`kraft.md` 1.7, 2.3, 4.3 and 4.4): an epoch is persisted before it shows, a
-//! leader's first record is its LeaderChange, and nothing counts, not even on its own disk, before it is flushed.
+//! Inputs are methods of [`Quorum`]; each gets a [`Cx`] with the time, a source of chance, and where to push [`Effect`]s. The shell performs
+//! the effects strictly in order. What holds (`kraft.md` 10.2):
 //!
-//! No NoOp records: Kafka's leader writes one every `metadata.max.idle.interval.ms` to keep the high watermark of its followers moving. A
-//! quorum of one has none, and an idle node is to use neither CPU nor disk.
+//! * An epoch, a vote, a leader is on disk before any message shows it.
+//! * Nothing counts as held, by a leader for itself or in a follower's fetch offset, before it is on disk. Nobody asks for a vote while part
+//!   of its log is not: a vote is given for that log.
+//! * A leader's first record is its LeaderChange, and nothing is committed before that is.
+//! * Answers to requests of an earlier role are dropped.
+//!
+//! A quorum of one runs the same code: its voter is elected without a message, and has no timer once it leads.
+//!
+//! No NoOp records: Kafka's leader writes one every `metadata.max.idle.interval.ms` to keep the high watermark of its followers moving. Here a
+//! fetch that knows less of the high watermark is answered at once (KIP-1166), and an idle node is to use neither CPU nor disk.
 
+mod campaign;
+mod fetch;
+mod follower;
+mod leader;
+mod log_view;
+pub mod message;
+#[cfg(test)]
+pub(crate) mod mutants;
+mod peers;
 pub mod records;
+mod resign;
+mod role;
+mod settings;
+mod snapshot;
 pub mod snapshots;
+mod start;
+#[cfg(test)]
+mod tests;
+mod timers;
+mod transition;
+mod view;
+mod vote;
 
-use std::collections::BTreeMap;
+use super::chance::Chance;
+use super::types::{BrokerId, Epoch, Millis, Offset};
+use log_view::LogView;
+pub use log_view::RecoveredLog;
+use message::{Head, Problem, Records, Request, Response, SendFailed, Serial, Ticket};
+use peers::Peers;
+use records::{ElectionState, LeaderChange, SnapshotId};
+use role::Role;
+pub use settings::{Config, Timing};
+pub use view::{ReplicaView, RoleName, VoterView};
 
-use super::types::{BrokerId, DirectoryId, Epoch, Offset};
-use records::{ElectionState, LeaderChange};
+/// Whether a known bug is switched on; never outside of tests, which show with it that the simulator finds the bug.
+macro_rules! mutant {
+    ($name:ident) => {{
+        #[cfg(test)]
+        let on = $crate::core::quorum::mutants::is_on($crate::core::quorum::mutants::Mutant::$name);
+        #[cfg(not(test))]
+        let on = false;
+        on
+    }};
+}
+pub(crate) use mutant;
 
-/// What the node finds in its metadata log when it starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecoveredLog {
-    /// Where the log ends.
-    pub end: Offset,
-    /// Epoch of its last record, or of the snapshot it starts from; 0 for none.
-    pub last_epoch: Epoch,
+/// What an input comes with.
+pub struct Cx<'a> {
+    /// The time. Only differences count; it should not go back.
+    pub now: Millis,
+    /// Randomness.
+    pub chance: &'a mut dyn Chance,
+    /// Where to push what is to be done.
+    pub fx: &'a mut Vec<Effect>,
 }
 
 /// What the shell does, strictly in order.
@@ -38,10 +85,19 @@ pub enum Effect {
         /// The record.
         record: LeaderChange,
     },
+    /// Append these batches, which are the leader's, as they are.
+    Append(Records),
+    /// Cut the log so that it ends here: at a batch's bound, and never below what is committed.
+    Truncate {
+        /// The new log end.
+        to: Offset,
+    },
     /// Flush the log and report with [`Quorum::flushed`]. One flush at a time: the next takes all that came in between.
     Flush {
         /// Everything below is to be on disk.
         upto: Offset,
+        /// To be handed back with the report.
+        generation: u64,
     },
     /// Everything below is committed.
     Committed {
@@ -58,6 +114,92 @@ pub enum Effect {
         /// The epoch it led.
         epoch: Epoch,
     },
+    /// Send a request; the answer, or that there is none, comes back to [`Quorum::response`].
+    Send {
+        /// Whom to.
+        to: BrokerId,
+        /// To be handed back with the answer.
+        serial: Serial,
+        /// What to ask.
+        request: Request,
+    },
+    /// Answer a request.
+    Answer {
+        /// Which.
+        ticket: Ticket,
+        /// With what.
+        response: Response,
+    },
+    /// Answer a Fetch with batches from the log.
+    AnswerFetch {
+        /// Which request.
+        ticket: Ticket,
+        /// What else the answer says; its records are to be filled in.
+        answer: message::Fetched,
+        /// Batches from here,
+        from: Offset,
+        /// and below here,
+        upto: Offset,
+        /// of about so many bytes, at least one batch.
+        max_bytes: u32,
+    },
+    /// Answer a FetchSnapshot with bytes from the file.
+    AnswerSnapshot {
+        /// Which request.
+        ticket: Ticket,
+        /// What else the answer says; its bytes are to be filled in.
+        answer: message::SnapshotPart,
+        /// How many bytes at most.
+        max_bytes: u32,
+    },
+    /// Write a part of a snapshot that is being loaded to a file that is no snapshot yet; position 0 begins it.
+    WriteSnapshot {
+        /// Which snapshot.
+        id: SnapshotId,
+        /// Where the part belongs.
+        position: u64,
+        /// The part.
+        bytes: bytes::Bytes,
+    },
+    /// That file is complete: make it a snapshot, on disk; drop all of the log and start it at the snapshot's end; replace the state with what
+    /// the snapshot holds. All below its end is committed.
+    LoadSnapshot {
+        /// Which snapshot.
+        id: SnapshotId,
+    },
+    /// The snapshot will not be completed: its file can go.
+    DropSnapshot {
+        /// Which snapshot.
+        id: SnapshotId,
+    },
+    /// Two nodes contradict each other in a way that no fault explains: stop before it spreads, and perform nothing that follows.
+    Fatal(Contradiction),
+}
+
+/// A proof that the quorum is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Contradiction {
+    /// Two leaders of one epoch.
+    #[error("epoch {} of the metadata quorum has two leaders, nodes {} and {}: do two nodes run with the same node.id, or was a disk replaced?", .epoch.0, .known.0, .other.0)]
+    TwoLeaders {
+        /// The epoch.
+        epoch: Epoch,
+        /// The one this node knows.
+        known: BrokerId,
+        /// The other.
+        other: BrokerId,
+    },
+    /// The leader wants this node to cut what is committed.
+    #[error("the metadata leader has another log below offset {}, although everything below {} is committed: was a voter's disk replaced?", .to.0, .committed.0)]
+    CutBelowCommitted {
+        /// Where the leader's log is another.
+        to: Offset,
+        /// What this node knows to be committed.
+        committed: Offset,
+    },
+    /// No epoch is left.
+    #[error(transparent)]
+    Exhausted(#[from] EpochsExhausted),
 }
 
 /// An append to a log that others lead, or nobody.
@@ -75,279 +217,152 @@ pub struct NotLeader {
 #[error("the metadata quorum is in epoch {}, the last there is: quorum-state or the metadata log is damaged", .0.0)]
 pub struct EpochsExhausted(pub Epoch);
 
-/// A voter as its leader sees it (DescribeQuorum).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VoterView {
-    /// Its node id.
-    pub id: BrokerId,
-    /// Its metadata directory; zero if it is not known.
-    pub directory: DirectoryId,
-    /// Where its log ends.
-    pub log_end: Offset,
-}
-
-enum Role {
-    /// Leads since `start`, the offset of its LeaderChange.
-    Leader { start: Offset, announced: bool },
-    /// Has led this epoch, or was told to stop: it must never lead it again.
-    Resigned,
-}
-
-/// The quorum as one of its voters sees it.
+/// The quorum as one of its nodes sees it.
+#[derive(Debug)]
 pub struct Quorum {
-    me: BrokerId,
-    directory: DirectoryId,
-    epoch: Epoch,
+    config: Config,
+    /// As it is on disk.
+    election: ElectionState,
     role: Role,
-    log_end: Offset,
-    /// How much of each voter's log is on its disk, as far as this leader knows.
-    durable: BTreeMap<BrokerId, Offset>,
-    high_watermark: Option<Offset>,
+    log: LogView,
+    /// Everything below is committed, as far as this node knows and has it. Never goes back.
+    committed: Option<Offset>,
     /// The flush that runs.
     flushing: Option<Offset>,
+    peers: Peers,
+    /// Told to stop: it campaigns no more.
+    stopping: bool,
+    /// Has met a contradiction: nothing happens any more.
+    failed: bool,
 }
 
 impl Quorum {
-    /// The only voter starts. It elects itself in an epoch that neither its log nor its vote has seen: the one it was in before may hold
-    /// records that the crash took, and no two records may share offset and epoch (KAFKA-10527).
-    pub fn start(
-        me: BrokerId,
-        directory: DirectoryId,
-        log: RecoveredLog,
-        stored: ElectionState,
-        fx: &mut Vec<Effect>,
-    ) -> Result<Quorum, EpochsExhausted> {
-        let seen = log.last_epoch.max(stored.epoch);
-        let epoch = Epoch(seen.0.checked_add(1).ok_or(EpochsExhausted(seen))?);
-        let mut quorum = Quorum {
-            me,
-            directory,
-            epoch,
-            role: Role::Leader { start: log.end, announced: false },
-            log_end: log.end,
-            durable: BTreeMap::from([(me, log.end)]),
-            high_watermark: None,
-            flushing: None,
-        };
-        // Nobody else can vote, so candidacy and election are one write. Kafka's leaders store no vote either.
-        fx.push(Effect::PersistState(ElectionState { epoch, leader: Some(me), voted: None }));
-        let record = LeaderChange { leader: me, voters: vec![me], granting: vec![me] };
-        fx.push(Effect::AppendLeaderChange { epoch, offset: log.end, record });
-        quorum.log_end = log.end + 1;
-        quorum.flush(fx);
-        Ok(quorum)
+    /// A request has come in. It is answered by an effect with its ticket, now or later, exactly once.
+    pub fn request(&mut self, ticket: Ticket, request: Request, cx: &mut Cx) {
+        match request {
+            Request::Vote(vote) => self.on_vote(ticket, &vote, cx),
+            Request::BeginEpoch(begin) => self.on_begin_epoch(ticket, &begin, cx),
+            Request::EndEpoch(end) => self.on_end_epoch(ticket, &end, cx),
+            Request::Fetch(fetch) => self.on_fetch(ticket, fetch, cx),
+            Request::FetchSnapshot(fetch) => self.on_fetch_snapshot(ticket, &fetch, cx),
+        }
+        self.poll(cx);
     }
 
-    /// Takes the next `count` offsets (at least one) for a batch that the shell appends now. Returns its epoch and base offset.
-    pub fn append(&mut self, count: i64, fx: &mut Vec<Effect>) -> Result<(Epoch, Offset), NotLeader> {
+    /// A request of ours was answered, or got no answer. An answer that comes too late is dropped.
+    pub fn response(&mut self, from: BrokerId, serial: Serial, outcome: Result<Response, SendFailed>, cx: &mut Cx) {
+        let Some(asked) = self.peers.answered(from, serial) else { return };
+        match outcome {
+            Ok(response) => self.on_response(from, asked, response, cx),
+            Err(failed) => self.on_failure(from, asked, failed, cx),
+        }
+        self.poll(cx);
+    }
+
+    /// The connection to a peer closed. If that is the leader, this voter soon asks whether another should lead: a hint that changes no vote.
+    pub fn disconnected(&mut self, peer: BrokerId, cx: &mut Cx) {
+        self.hint(peer, cx);
+        self.poll(cx);
+    }
+
+    /// Time has passed; to be called when [`Quorum::next_deadline`] is reached.
+    pub fn tick(&mut self, cx: &mut Cx) {
+        self.poll(cx);
+    }
+
+    /// Takes the next `count` offsets (at least one) for a batch that the shell appends before it performs the effects. Returns its epoch and
+    /// base offset.
+    pub fn append(&mut self, count: i64, cx: &mut Cx) -> Result<(Epoch, Offset), NotLeader> {
         assert!(count > 0, "a batch holds records");
         if !self.is_leader() {
-            return Err(NotLeader { epoch: self.epoch, leader: self.leader() });
+            return Err(NotLeader { epoch: self.election.epoch, leader: self.leader() });
         }
-        let base = self.log_end;
-        self.log_end = base + count;
-        self.flush(fx);
-        Ok((self.epoch, base))
+        let (epoch, base) = (self.election.epoch, self.log.end);
+        self.log.append(message::BatchMeta { base, last: base + (count - 1), epoch, size: 0 });
+        self.release_appended(cx);
+        self.flush(cx);
+        Ok((epoch, base))
     }
 
-    /// Everything of the log below `upto` is on this node's disk.
-    pub fn flushed(&mut self, upto: Offset, fx: &mut Vec<Effect>) {
-        assert!(upto <= self.log_end, "more was flushed than was appended");
+    /// Everything of the log below `upto` is on this node's disk. `generation` is that of the [`Effect::Flush`].
+    pub fn flushed(&mut self, upto: Offset, generation: u64, cx: &mut Cx) {
+        if generation != self.log.generation {
+            return;
+        }
+        assert!(upto <= self.log.end, "more was flushed than was appended");
         if self.flushing.is_some_and(|flushing| flushing <= upto) {
             self.flushing = None;
         }
-        let mine = self.durable.entry(self.me).or_insert(upto);
-        *mine = upto.max(*mine);
-        self.advance(fx);
-        if self.is_leader() {
-            self.flush(fx);
+        self.log.durable = self.log.durable.max(upto);
+        self.advance(cx);
+        self.flush(cx);
+        self.poll(cx);
+    }
+
+    /// A snapshot of everything below `id.end`, which is committed, is on disk and can be served.
+    pub fn snapshot_made(&mut self, id: SnapshotId, size: u64) {
+        assert!(self.committed.is_some_and(|committed| id.end <= committed), "only what is committed goes into a snapshot");
+        self.log.snapshot_made(id, size);
+    }
+
+    /// The log starts at `start` now, which is the end of a snapshot; older snapshots are gone.
+    pub fn log_started(&mut self, start: Offset) {
+        self.log.advance_start(start);
+    }
+
+    /// Something is broken that only another leader can mend: leads no more, and lets the others elect one.
+    pub fn resign(&mut self, cx: &mut Cx) {
+        self.step_down(cx);
+        self.poll(cx);
+    }
+
+    /// The node is about to stop: leads no more and campaigns no more. It goes on answering; [`Quorum::may_stop`] says when nobody needs it.
+    pub fn stop(&mut self, cx: &mut Cx) {
+        self.stopping = true;
+        self.resign(cx);
+    }
+
+    fn fail(&mut self, why: Contradiction, cx: &mut Cx) {
+        self.failed = true;
+        cx.fx.push(Effect::Fatal(why));
+    }
+
+    fn head(&self, refused: Option<Problem>) -> Head {
+        Head { refused, epoch: self.election.epoch, leader: self.election.leader }
+    }
+
+    /// Brings what is appended to the disk. Observers vote for nothing and keep nothing for others.
+    fn flush(&mut self, cx: &mut Cx) {
+        if !self.config.is_voter() {
+            self.log.durable = self.log.end;
+        }
+        if self.flushing.is_none() && self.log.durable < self.log.end {
+            self.flushing = Some(self.log.end);
+            cx.fx.push(Effect::Flush { upto: self.log.end, generation: self.log.generation });
         }
     }
 
-    /// Stops leading, for a shutdown. What was appended and not committed stays in the log, and the next leader may commit it.
-    pub fn resign(&mut self, fx: &mut Vec<Effect>) {
-        if self.is_leader() {
-            self.role = Role::Resigned;
-            fx.push(Effect::Resigned { epoch: self.epoch });
+    /// Whether all of the log is on disk.
+    fn is_settled(&self) -> bool {
+        self.log.durable == self.log.end || mutant!(UnflushedCounts)
+    }
+
+    /// Everything below `upto` is committed.
+    fn commit(&mut self, upto: Offset, cx: &mut Cx) -> bool {
+        let news = self.committed.is_none_or(|known| upto > known);
+        if news {
+            self.committed = Some(upto);
+            cx.fx.push(Effect::Committed { upto });
         }
+        news
     }
 
-    /// The epoch.
-    pub fn epoch(&self) -> Epoch {
-        self.epoch
-    }
-
-    /// Who leads the epoch, if known.
-    pub fn leader(&self) -> Option<BrokerId> {
-        self.is_leader().then_some(self.me)
-    }
-
-    /// Whether this node leads.
-    pub fn is_leader(&self) -> bool {
-        matches!(self.role, Role::Leader { .. })
-    }
-
-    /// Everything below is committed; unknown until the leader's first record is.
-    pub fn high_watermark(&self) -> Option<Offset> {
-        self.high_watermark
-    }
-
-    /// Where the log ends.
-    pub fn log_end(&self) -> Offset {
-        self.log_end
-    }
-
-    /// The voters, in id order.
-    pub fn voters(&self) -> Vec<VoterView> {
-        vec![VoterView { id: self.me, directory: self.directory, log_end: self.log_end }]
-    }
-
-    fn flush(&mut self, fx: &mut Vec<Effect>) {
-        let durable = self.durable.get(&self.me).copied().unwrap_or(Offset(0));
-        if self.flushing.is_none() && durable < self.log_end {
-            self.flushing = Some(self.log_end);
-            fx.push(Effect::Flush { upto: self.log_end });
-        }
-    }
-
-    /// The high watermark is what a majority has on disk. It counts from the leader's own first record on, and never goes back.
-    fn advance(&mut self, fx: &mut Vec<Effect>) {
-        let Role::Leader { start, announced } = &mut self.role else { return };
-        let mut ends: Vec<Offset> = self.durable.values().copied().collect();
-        ends.sort_by(|a, b| b.cmp(a));
-        let upto = ends[ends.len() / 2];
-        if upto > *start && self.high_watermark.is_none_or(|present| upto > present) {
-            self.high_watermark = Some(upto);
-            fx.push(Effect::Committed { upto });
-            if !*announced {
-                *announced = true;
-                fx.push(Effect::BecameLeader { epoch: self.epoch });
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::core::types::Id;
-
-    const ME: BrokerId = BrokerId(1);
-
-    fn stored(epoch: i32, leader: Option<BrokerId>, voted: Option<BrokerId>) -> ElectionState {
-        ElectionState { epoch: Epoch(epoch), leader, voted: voted.map(|id| (id, Id::ZERO)) }
-    }
-
-    fn start(end: i64, last_epoch: i32, stored: ElectionState) -> (Quorum, Vec<Effect>) {
-        let mut fx = Vec::new();
-        let log = RecoveredLog { end: Offset(end), last_epoch: Epoch(last_epoch) };
-        (Quorum::start(ME, Id(500), log, stored, &mut fx).unwrap(), fx)
-    }
-
-    fn leader_change() -> LeaderChange {
-        LeaderChange { leader: ME, voters: vec![ME], granting: vec![ME] }
-    }
-
-    #[test]
-    fn the_only_voter_leads_when_its_first_record_is_on_disk() {
-        let (mut quorum, mut fx) = start(0, 0, ElectionState::default());
-        let epoch = Epoch(1);
-        let elected = [
-            Effect::PersistState(stored(1, Some(ME), None)),
-            Effect::AppendLeaderChange { epoch, offset: Offset(0), record: leader_change() },
-            Effect::Flush { upto: Offset(1) },
-        ];
-        assert_eq!(fx, elected);
-        assert_eq!((quorum.high_watermark(), quorum.log_end(), quorum.leader()), (None, Offset(1), Some(ME)));
-        fx.clear();
-        quorum.flushed(Offset(1), &mut fx);
-        assert_eq!(fx, [Effect::Committed { upto: Offset(1) }, Effect::BecameLeader { epoch }]);
-    }
-
-    #[test]
-    fn every_start_has_an_epoch_of_its_own() {
-        let cases = [
-            (stored(4, Some(ME), None), 4, 5),
-            (stored(4, None, Some(ME)), 3, 5),
-            (stored(4, Some(BrokerId(9)), Some(BrokerId(9))), 4, 5),
-            (stored(4, None, None), 7, 8),
-            (ElectionState::default(), 3, 4),
-        ];
-        for (state, last_epoch, expected) in cases {
-            let (quorum, fx) = start(10, last_epoch, state);
-            assert_eq!(quorum.epoch(), Epoch(expected), "{state:?}");
-            assert_eq!(fx[0], Effect::PersistState(stored(expected, Some(ME), None)), "persisted before it shows");
-        }
-        let log = RecoveredLog { end: Offset(0), last_epoch: Epoch(0) };
-        let last = Quorum::start(ME, Id(500), log, stored(i32::MAX, None, None), &mut Vec::new());
-        assert_eq!(last.err(), Some(EpochsExhausted(Epoch(i32::MAX))));
-    }
-
-    #[test]
-    fn one_flush_at_a_time_takes_all_that_came_in_between() {
-        let (mut quorum, mut fx) = start(0, 0, ElectionState::default());
-        fx.clear();
-        assert_eq!(quorum.append(3, &mut fx), Ok((Epoch(1), Offset(1))));
-        assert_eq!(quorum.append(2, &mut fx), Ok((Epoch(1), Offset(4))));
-        assert_eq!(fx, [], "the flush of the LeaderChange still runs");
-        quorum.flushed(Offset(1), &mut fx);
-        let first = [Effect::Committed { upto: Offset(1) }, Effect::BecameLeader { epoch: Epoch(1) }, Effect::Flush { upto: Offset(6) }];
-        assert_eq!(fx, first);
-        fx.clear();
-        quorum.flushed(Offset(6), &mut fx);
-        assert_eq!(fx, [Effect::Committed { upto: Offset(6) }]);
-        assert_eq!(quorum.voters(), [VoterView { id: ME, directory: Id(500), log_end: Offset(6) }]);
-    }
-
-    #[test]
-    fn who_resigned_takes_no_more_and_commits_no_more() {
-        let (mut quorum, mut fx) = start(0, 0, ElectionState::default());
-        quorum.flushed(Offset(1), &mut fx);
-        quorum.append(1, &mut fx).unwrap();
-        fx.clear();
-        quorum.resign(&mut fx);
-        quorum.resign(&mut fx);
-        assert_eq!(fx, [Effect::Resigned { epoch: Epoch(1) }]);
-        assert_eq!(quorum.append(1, &mut fx), Err(NotLeader { epoch: Epoch(1), leader: None }));
-        fx.clear();
-        quorum.flushed(Offset(2), &mut fx);
-        assert_eq!((fx.as_slice(), quorum.high_watermark()), (&[] as &[Effect], Some(Offset(1))));
-    }
-
-    proptest! {
-        /// Appends and flushes in any order: only what is on disk is committed, all of it is in the end, and one flush runs at a time.
-        #[test]
-        fn committed_is_what_is_on_disk(begin in 0i64..50, steps in proptest::collection::vec(proptest::option::of(1i64..5), 0..60)) {
-            let (mut quorum, mut fx) = start(begin, 1, ElectionState::default());
-            let (mut end, mut on_disk, mut committed) = (begin + 1, begin, 0);
-            let mut asked: Vec<Offset> = Vec::new();
-            let drain = std::iter::repeat_n(None, 3);
-            for step in std::iter::once(None).chain(steps).chain(drain) {
-                for effect in fx.drain(..) {
-                    match effect {
-                        Effect::Flush { upto } => asked.push(upto),
-                        Effect::Committed { upto } => {
-                            prop_assert!(upto.0 > committed && upto.0 <= on_disk);
-                            committed = upto.0;
-                        }
-                        _ => {}
-                    }
-                }
-                prop_assert!(asked.len() <= 1);
-                match step {
-                    Some(count) => {
-                        prop_assert_eq!(quorum.append(count, &mut fx), Ok((Epoch(2), Offset(end))));
-                        end += count;
-                    }
-                    None => if let Some(upto) = asked.pop() {
-                        on_disk = upto.0;
-                        quorum.flushed(upto, &mut fx);
-                    }
-                }
-            }
-            prop_assert_eq!((on_disk, quorum.high_watermark()), (end, Some(Offset(end))));
+    /// What is committed may have grown.
+    fn advance(&mut self, cx: &mut Cx) {
+        match self.role {
+            Role::Leader(_) => self.advance_as_leader(cx),
+            Role::Follower(_) => self.advance_as_follower(cx),
+            _ => {}
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the quorum itself writes, as plain values: control records in the metadata log and its snapshots, and the vote on disk. Their bytes
 //! are `wire::records`' business.
 
-use crate::core::types::{BrokerId, DirectoryId, Epoch, Millis};
+use crate::core::types::{BrokerId, DirectoryId, Epoch, Millis, Offset};
 
 /// A record that the quorum wrote between those of its users.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,4 +71,13 @@ impl Default for ElectionState {
     fn default() -> ElectionState {
         ElectionState { epoch: Epoch(0), leader: None, voted: None }
     }
+}
+
+/// A snapshot by its name: everything below `end` is in it; `epoch` is that of the last record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SnapshotId {
+    /// Offset after the last record that it covers.
+    pub end: Offset,
+    /// Epoch of that record.
+    pub epoch: Epoch,
 }

@@ -3,6 +3,7 @@
 use super::ErrorCode;
 use crate::core::controller::Why;
 use crate::core::group;
+use crate::core::quorum::message::Problem;
 
 impl From<Why> for ErrorCode {
     fn from(why: Why) -> ErrorCode {
@@ -29,6 +30,29 @@ impl From<Why> for ErrorCode {
             Why::ElectionNotNeeded => ErrorCode::ElectionNotNeeded,
             Why::PreferredLeaderNotAvailable => ErrorCode::PreferredLeaderNotAvailable,
             Why::EligibleLeadersNotAvailable => ErrorCode::EligibleLeadersNotAvailable,
+            Why::LossNotAccepted => ErrorCode::PolicyViolation,
+            Why::NotController => ErrorCode::NotController,
+            Why::FencedLeaderEpoch => ErrorCode::FencedLeaderEpoch,
+            Why::IneligibleReplica => ErrorCode::IneligibleReplica,
+            Why::NewLeaderElected => ErrorCode::NewLeaderElected,
+            Why::NoReassignmentInProgress => ErrorCode::NoReassignmentInProgress,
+            Why::NotLeaderOrFollower => ErrorCode::NotLeaderOrFollower,
+        }
+    }
+}
+
+impl From<Problem> for ErrorCode {
+    fn from(problem: Problem) -> ErrorCode {
+        match problem {
+            Problem::FencedEpoch => ErrorCode::FencedLeaderEpoch,
+            Problem::UnknownEpoch => ErrorCode::UnknownLeaderEpoch,
+            Problem::NotLeader => ErrorCode::NotLeaderOrFollower,
+            Problem::Invalid => ErrorCode::InvalidRequest,
+            Problem::InvalidVoterKey => ErrorCode::InvalidVoterKey,
+            Problem::SnapshotNotFound => ErrorCode::SnapshotNotFound,
+            Problem::PositionOutOfRange => ErrorCode::PositionOutOfRange,
+            Problem::Stopping => ErrorCode::BrokerNotAvailable,
+            Problem::Other => ErrorCode::UnknownServerError,
         }
     }
 }
@@ -85,6 +109,7 @@ impl ErrorCode {
             ErrorCode::ElectionNotNeeded => "Leader election not needed for topic partition.",
             ErrorCode::PreferredLeaderNotAvailable => "The preferred leader was not available.",
             ErrorCode::EligibleLeadersNotAvailable => "Eligible topic partition leaders are not available.",
+            ErrorCode::NoReassignmentInProgress => "No partition reassignment is in progress.",
             ErrorCode::UnknownTopicId => "This server does not host this topic ID.",
             _ => return None,
         })

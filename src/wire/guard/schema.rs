@@ -1,6 +1,6 @@
 //! The form of the layout table, and how to find a request in it.
 
-use super::table::{APIS, STRUCTS};
+use super::table::{ANSWERS, APIS, STRUCTS};
 
 /// Never, or no tag.
 pub(super) const N: u8 = u8::MAX;
@@ -123,6 +123,11 @@ const PLACES: [u8; 128] = {
 pub fn api(key: i16) -> Option<&'static Api> {
     let place = *PLACES.get(usize::try_from(key).ok()?)?;
     APIS.get(usize::from(place))
+}
+
+/// The answer to what this broker asks others under that key.
+pub(super) fn answer(key: i16) -> Option<&'static Api> {
+    ANSWERS.iter().find(|api| api.key == key)
 }
 
 /// Every known request, by rising key.

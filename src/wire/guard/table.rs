@@ -246,6 +246,37 @@ pub(super) static STRUCTS: &[&[Field]] = &[
     /* 190 */ &[f(One(Str), 0, 0, N, N, 0), f(ArrayOf(Struct), 0, 0, N, N, 135)],
     /* 191 */ &[f(One(Str), 0, 0, N, N, 0), f(ArrayOf(Struct), 0, 0, N, N, 190)],
     /* 192 */ &[f(One(Str), 0, 0, N, N, 0), f(ArrayOf(Struct), 0, 0, N, N, 97)],
+    /* 193 */ &[f(One(I32), 12, 18, N, N, 0), f(One(I64), 12, 18, N, N, 0)],
+    /* 194 */ &[f(One(I32), 12, 18, N, N, 0), f(One(I32), 12, 18, N, N, 0)],
+    /* 195 */ &[f(One(I64), 12, 18, N, N, 0), f(One(I32), 12, 18, N, N, 0)],
+    /* 196 */ &[f(One(I64), 4, 18, N, N, 0), f(One(I64), 4, 18, N, N, 0)],
+    /* 197 */ &[f(One(I32), 4, 18, N, N, 0), f(One(I16), 4, 18, N, N, 0), f(One(I64), 4, 18, N, N, 0), f(One(I64), 4, 18, N, N, 0),
+        f(One(I64), 5, 18, N, N, 0), f(One(Struct), 12, 18, N, 0, 193), f(One(Struct), 12, 18, N, 1, 194),
+        f(One(Struct), 12, 18, N, 2, 195), f(ArrayOf(Struct), 4, 18, 4, N, 196), f(One(I32), 11, 18, N, N, 0),
+        f(One(Bytes), 4, 18, 0, N, 0)],
+    /* 198 */ &[f(One(Str), 4, 12, N, N, 0), f(One(Uuid), 13, 18, N, N, 0), f(ArrayOf(Struct), 4, 18, N, N, 197)],
+    /* 199 */ &[f(One(I32), 16, 18, N, N, 0), f(One(Str), 16, 18, N, N, 0), f(One(I32), 16, 18, N, N, 0), f(One(Str), 16, 18, 16, N, 0)],
+    /* 200 */ &[f(One(I32), 4, 18, N, N, 0), f(One(I16), 7, 18, N, N, 0), f(One(I32), 7, 18, N, N, 0),
+        f(ArrayOf(Struct), 4, 18, N, N, 198), f(ArrayOf(Struct), 16, 18, N, 0, 199)],
+    /* 201 */ &[f(One(I16), 0, 4, N, N, 0), f(One(I16), 0, 4, N, N, 0), f(One(I16), 0, 4, N, N, 0)],
+    /* 202 */ &[f(One(Str), 3, 4, N, N, 0), f(One(I16), 3, 4, N, N, 0), f(One(I16), 3, 4, N, N, 0)],
+    /* 203 */ &[f(One(I16), 0, 4, N, N, 0), f(ArrayOf(Struct), 0, 4, N, N, 201), f(One(I32), 1, 4, N, N, 0),
+        f(ArrayOf(Struct), 3, 4, N, 0, 202), f(One(I64), 3, 4, N, 1, 0), f(ArrayOf(Struct), 3, 4, N, 2, 202),
+        f(One(Bool), 3, 4, N, 3, 0)],
+    /* 204 */ &[f(One(I32), 0, 2, N, N, 0), f(One(I16), 0, 2, N, N, 0), f(One(I32), 0, 2, N, N, 0), f(One(I32), 0, 2, N, N, 0),
+        f(One(Bool), 0, 2, N, N, 0)],
+    /* 205 */ &[f(One(Str), 0, 2, N, N, 0), f(ArrayOf(Struct), 0, 2, N, N, 204)],
+    /* 206 */ &[f(One(I32), 1, 2, N, N, 0), f(One(Str), 1, 2, N, N, 0), f(One(I16), 1, 2, N, N, 0)],
+    /* 207 */ &[f(One(I16), 0, 2, N, N, 0), f(ArrayOf(Struct), 0, 2, N, N, 205), f(ArrayOf(Struct), 1, 2, N, 0, 206)],
+    /* 208 */ &[f(One(I32), 0, 1, N, N, 0), f(One(I16), 0, 1, N, N, 0), f(One(I32), 0, 1, N, N, 0), f(One(I32), 0, 1, N, N, 0)],
+    /* 209 */ &[f(One(Str), 0, 1, N, N, 0), f(ArrayOf(Struct), 0, 1, N, N, 208)],
+    /* 210 */ &[f(One(I32), 1, 1, N, N, 0), f(One(Str), 1, 1, N, N, 0), f(One(I16), 1, 1, N, N, 0)],
+    /* 211 */ &[f(One(I16), 0, 1, N, N, 0), f(ArrayOf(Struct), 0, 1, N, N, 209), f(ArrayOf(Struct), 1, 1, N, 0, 210)],
+    /* 212 */ &[f(One(I32), 0, 1, N, N, 0), f(One(I16), 0, 1, N, N, 0), f(One(Struct), 0, 1, N, N, 123), f(One(Struct), 0, 1, N, 0, 175),
+        f(One(I64), 0, 1, N, N, 0), f(One(I64), 0, 1, N, N, 0), f(One(Bytes), 0, 1, N, N, 0)],
+    /* 213 */ &[f(One(Str), 0, 1, N, N, 0), f(ArrayOf(Struct), 0, 1, N, N, 212)],
+    /* 214 */ &[f(One(I32), 0, 1, N, N, 0), f(One(I16), 0, 1, N, N, 0), f(ArrayOf(Struct), 0, 1, N, N, 213),
+        f(ArrayOf(Struct), 1, 1, N, 0, 210)],
 ];
 
 /// The requests, by API key: `a(key, name, first version, last version, first flexible version, struct)`.
@@ -340,4 +371,15 @@ pub(super) static APIS: &[Api] = &[
     a(90, "DescribeShareGroupOffsets", 0, 1, 0, 189),
     a(91, "AlterShareGroupOffsets", 0, 0, 0, 191),
     a(92, "DeleteShareGroupOffsets", 0, 0, 0, 192),
+];
+
+/// The answers to what this broker asks others, in the same form.
+#[rustfmt::skip]
+pub(super) static ANSWERS: &[Api] = &[
+    a(1, "Fetch", 4, 18, 12, 200),
+    a(18, "ApiVersions", 0, 4, 3, 203),
+    a(52, "Vote", 0, 2, 0, 207),
+    a(53, "BeginQuorumEpoch", 0, 1, 1, 211),
+    a(54, "EndQuorumEpoch", 0, 1, 1, 211),
+    a(59, "FetchSnapshot", 0, 1, 0, 214),
 ];

@@ -118,6 +118,7 @@ fn every_version_is_what_the_crate_writes() {
     for version in SPEC.min..=SPEC.max {
         for with_rows in [true, false] {
             let reply = FetchReply {
+                quorum: None,
                 call: Rc::new(testkit::call(SPEC, version)),
                 error: if with_rows { ErrorCode::None } else { ErrorCode::FetchSessionIdNotFound },
                 session: 1234,
@@ -147,6 +148,7 @@ fn records_that_cannot_be_read_become_an_error() {
         session: 0,
         rows: vec![row],
         endpoints: Vec::new(),
+        quorum: None,
     };
     let mut response = Response::default();
     reply(row).respond(11, &mut response).expect("the answer itself can be written");

@@ -11,12 +11,12 @@ fn a_restarted_broker_leads_again_in_a_new_epoch() {
     assert_eq!(epoch, BrokerEpoch(world.log.len() as i64 - 1), "the epoch is the offset of the registration record");
     let partition = world.partition("t", 0);
     assert_eq!((partition.leader, &partition.isr), (BrokerId::NONE, &vec![BrokerId(1)]), "it is waited for");
-    assert_eq!(world.heartbeat(1, epoch, epoch.0 - 1, false), Ok(BrokerState { caught_up: false, fenced: true }), "it has not seen itself");
+    assert_eq!(world.heartbeat(1, epoch, epoch.0 - 1, false), Ok(state(false, true)), "it has not seen itself");
     world.unfence(1, epoch);
     let partition = world.partition("t", 0);
     assert_eq!(partition.leader, BrokerId(1));
     assert!(partition.leader_epoch > first_epoch);
-    assert_eq!(world.heartbeat(1, epoch, epoch.0, true), Ok(BrokerState { caught_up: true, fenced: true }));
+    assert_eq!(world.heartbeat(1, epoch, epoch.0, true), Ok(state(true, true)));
     assert_eq!(world.partition("t", 0).leader, BrokerId::NONE, "a fenced broker leads nothing");
 }
 
@@ -37,7 +37,7 @@ fn a_fenced_broker_leaves_every_isr_in_the_same_append() {
     let mut world = World::with_brokers(&[1, 2]);
     world.create(vec![topic("t", 4, 2)]);
     let epoch = world.controller.image().broker(BrokerId(2)).unwrap().broker_epoch;
-    let heartbeat = Heartbeat { broker: BrokerId(2), broker_epoch: epoch, metadata_offset: Offset(99), want_fence: true };
+    let heartbeat = Heartbeat { want_fence: true, ..Heartbeat::new(BrokerId(2), epoch, Offset(99)) };
     let decision = world.decide(Request::Heartbeat(heartbeat));
     assert!(matches!(decision.records.last(), Some(Record::BrokerRegistrationChange(change)) if change.fenced == Some(true)));
     assert_eq!(decision.records.len(), 5);

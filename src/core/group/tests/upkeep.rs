@@ -177,6 +177,33 @@ fn deleting_groups() {
 }
 
 #[test]
+fn a_session_that_is_over_keeps_no_group_from_being_deleted_though_its_alarm_is_late() {
+    let mut town = town();
+    let me = town.stable(1).remove(0);
+    town.wait(i64::from(join_of("", "").session_timeout) - 1);
+    let delete = Request::DeleteGroups(vec!["g".into()]);
+    let early = town.ask(delete.clone());
+    town.now += 1;
+    let due = town.ask(delete);
+    let row = |town: &mut Town, ticket| match town.got(ticket) {
+        Some(Answer::DeleteGroups(Ok(mut rows))) => rows.remove(0).1,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((row(&mut town, early), row(&mut town, due)), (Err(Why::NonEmptyGroup), Ok(())));
+    assert_eq!(town.heartbeat(&me), Err(Why::UnknownMemberId));
+}
+
+#[test]
+fn a_heartbeat_that_comes_before_the_alarm_counts_however_late_it_is() {
+    let mut town = town();
+    let me = town.stable(1).remove(0);
+    town.now += 10 * i64::from(join_of("", "").session_timeout);
+    assert_eq!(town.heartbeat(&me), Ok(()));
+    town.wait(1);
+    assert_eq!(town.state(), State::Stable);
+}
+
+#[test]
 fn deleting_offsets() {
     let mut town = town();
     let delete = |town: &mut Town, group: &str, topics: &[&str]| {

@@ -139,7 +139,9 @@ impl Cluster {
 
     fn elect(&mut self, isr: Vec<BrokerId>) {
         let fenced = self.fenced.clone();
-        if let Some(change) = election::change(AT, &self.partition, isr, self.kind, |id| !fenced[id.0 as usize]) {
+        let known = election::Known { may_lead: |id: BrokerId| !fenced[id.0 as usize], claim: |_| None, directory: |_| Id::ONE };
+        let rules = election::Rules { min_isr: 1, elr: false };
+        if let Some(change) = election::Proposal::new(AT, &self.partition, rules, self.kind).isr(isr).decide(&known).change {
             self.write(change);
         }
     }

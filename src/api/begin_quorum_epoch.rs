@@ -1,0 +1,56 @@
+//! BeginQuorumEpoch (key 53), v0-1 (KIP-595).
+//!
+//! A newly elected leader tells the voters that it leads.
+//! * v1 directory ids and endpoints (KIP-853).
+
+use super::quorum::{ask, is_foreign, leader_of};
+use super::{Audience, Call, Cx, Outcome, Spec};
+use crate::core::quorum::message::Response;
+use crate::wire::error::ErrorCode;
+use crate::wire::quorum as wire;
+use kafka_protocol::messages::{BeginQuorumEpochRequest, BeginQuorumEpochResponse};
+use std::rc::Rc;
+
+/// The row.
+pub const SPEC: Spec = Spec::new(53, "BeginQuorumEpoch", 0, 1).to(Audience::Controllers);
+
+/// Tells the quorum.
+pub fn handle(cx: &Cx, call: &Rc<Call>, request: BeginQuorumEpochRequest) -> Outcome<BeginQuorumEpochResponse> {
+    let refused = |error| BeginQuorumEpochResponse::default().with_error_code(error);
+    if is_foreign(cx, request.cluster_id.as_ref()) {
+        return Outcome::Now(refused(call.error(ErrorCode::InconsistentClusterId)));
+    }
+    let Some(request) = wire::begin(request) else {
+        return Outcome::Now(refused(call.error(ErrorCode::InvalidRequest)));
+    };
+    let (cx, call) = (cx.clone(), call.clone());
+    Outcome::later(async move {
+        match ask(&cx, request).await {
+            Ok(Response::BeginEpoch(head)) => {
+                if let Some(problem) = head.refused {
+                    call.error(problem.into());
+                }
+                wire::begin_answer(head, leader_of(&cx, head).as_ref(), call.version)
+            }
+            _ => BeginQuorumEpochResponse::default().with_error_code(call.error(ErrorCode::UnknownServerError)),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::testkit::encodes;
+    use crate::core::quorum::message::Head;
+    use crate::core::types::{BrokerId, Epoch};
+
+    #[test]
+    fn every_version_can_be_written() {
+        let at = wire::Endpoint { node: BrokerId(1), host: "h".into(), port: 9093 };
+        let head = Head { refused: None, epoch: Epoch(3), leader: Some(BrokerId(1)) };
+        encodes(SPEC, |call| {
+            let leader = Some(at.clone());
+            wire::begin_answer(head, leader.as_ref(), call.version)
+        });
+    }
+}
