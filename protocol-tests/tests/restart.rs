@@ -124,6 +124,18 @@ fn kill_9_loses_nothing_acknowledged() {
     assert_eq!(meta(&broker, "cluster.id"), cluster);
 }
 
+/// The last position must not wait for a change that never comes.
+#[test]
+fn a_partition_that_went_idle_has_its_high_watermark_in_the_checkpoint() {
+    let broker = Broker::spawn(BrokerOptions::default().set("replica.high.watermark.checkpoint.interval.ms", 100));
+    append(&broker, "the only one");
+    let checkpoint = broker.data_dir().join("replication-offset-checkpoint");
+    eventually(SOON, "the high watermark on disk", || {
+        let text = std::fs::read_to_string(&checkpoint).unwrap_or_default();
+        text.lines().any(|line| line == format!("{TOPIC} 0 1")).then_some(())
+    });
+}
+
 #[test]
 fn health_follows_the_broker() {
     let broker = Broker::spawn(BrokerOptions::default());

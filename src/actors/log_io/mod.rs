@@ -49,7 +49,7 @@ pub enum Job {
     },
     /// Note positions for the checkpoint files. From: partitions.
     Note(Vec<Noted>),
-    /// Write the checkpoint files that changed. From: shards, every few seconds if something changed.
+    /// Write the checkpoint files that changed. From: a [`Round`] of a shard every few seconds if something changed; partitions.
     Checkpoint,
     /// Bring everything written to the disk, write the checkpoint files, then answer: the directory is about to be left. From: the node.
     Finish(Reply<Result<(), LogError>>),
@@ -101,6 +101,23 @@ impl Handle {
     pub fn tell(&self, job: Job) {
         // The thread ends only when every handle is gone, or with the process.
         let _ = self.jobs.send(job);
+    }
+}
+
+/// Has the checkpoint files of directories written when it is dropped. Whoever has a position to note shares it until that is done: a file
+/// that is written before has the old one, and after a position that changes no more nothing would write it again.
+pub struct Round(Vec<Handle>);
+
+impl Round {
+    /// A round over those directories.
+    pub fn new(dirs: impl IntoIterator<Item = Handle>) -> Round {
+        Round(dirs.into_iter().collect())
+    }
+}
+
+impl Drop for Round {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|dir| dir.tell(Job::Checkpoint));
     }
 }
 

@@ -1,5 +1,6 @@
 //! What one may say to a [`Partition`](super::Partition). One message per partition and request; batches stay encoded.
 
+use crate::actors::log_io::Round;
 use crate::core::producer::{ProducerRefused, ProducerView};
 use crate::core::types::{Acks, BrokerId, Epoch, Isolation, Millis, Offset, Reader};
 use crate::log::compact::{Cleaned, SwapRefused, Task};
@@ -323,10 +324,11 @@ pub struct Tick {
 #[rtype(result = "()")]
 pub struct Flush;
 
-/// Report positions that changed since the last checkpoint to the log directory's thread. From: the shard. Lost: the next one does it.
-#[derive(Message, Clone, Copy)]
+/// Report positions that changed since the last checkpoint to the log directory's thread; the files are written when all have. From: the
+/// shard. Lost: with the partition, which the others do not wait for.
+#[derive(Message)]
 #[rtype(result = "()")]
-pub struct Checkpoint;
+pub struct Checkpoint(pub Arc<Round>);
 
 /// Is there still something to compact? From: the cleaner. Lost: answered `Gone`; whoever comes next says what there is.
 #[derive(Message)]

@@ -87,8 +87,9 @@ impl Handler<Flush> for Partition {
 
 impl Handler<Checkpoint> for Partition {
     type Result = ();
-    fn handle(&mut self, _: Checkpoint, _: &mut Context<Self>) {
+    fn handle(&mut self, m: Checkpoint, _: &mut Context<Self>) {
         self.checkpoint(false);
+        drop(m);
     }
 }
 

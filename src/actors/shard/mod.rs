@@ -15,7 +15,7 @@ pub use disk::{Dir, Disk};
 pub use settings::{Settings, current};
 
 use super::cleaner::Cleaner;
-use super::log_io::{Job, NewPartition};
+use super::log_io::{Job, NewPartition, Round};
 use super::partition::messages::{Assign, Checkpoint, Close, Delete, Flush, Leadership, Role, Tick};
 use super::partition::replica::Found;
 use super::partition::{NewReplica, Partition};
@@ -261,14 +261,11 @@ impl Shard {
     /// The periodic work: checkpoints of what changed, retention and `flush.ms` when due.
     fn housekeeping(&mut self) {
         let dirty = std::mem::take(&mut *self.context.dirty.borrow_mut());
-        let any = !dirty.is_empty();
-        for at in dirty {
-            if let Some(hosted) = self.hosted.get(&at) {
-                hosted.partition.tell(Checkpoint);
+        if !dirty.is_empty() {
+            let round = Arc::new(Round::new(self.disk.dirs.iter().map(|dir| dir.io.clone())));
+            for hosted in dirty.iter().filter_map(|at| self.hosted.get(at)) {
+                hosted.partition.tell(Checkpoint(round.clone()));
             }
-        }
-        if any {
-            self.disk.dirs.iter().for_each(|dir| dir.io.tell(Job::Checkpoint));
         }
         if self.retention.elapsed() >= self.settings.retention_check_interval() {
             self.retention = clock::moment();

@@ -15,9 +15,11 @@ impl Coordinator {
     pub fn ask(&mut self, ticket: Ticket, request: Request, now: Millis, chance: &mut dyn Chance, fx: &mut Vec<Effect>) {
         // Who asks about groups from outside sees no member whose session is over, though the timer may come a little later. Members are
         // not judged that way: after a standstill of the broker what they sent in time is still to be read.
-        let outside = matches!(request, Request::Describe(_) | Request::DescribeConsumers(_) | Request::List(_))
-            || matches!(request, Request::DeleteGroups(_) | Request::DeleteOffsets(_));
-        if outside {
+        let from_outside = matches!(
+            request,
+            Request::Describe(_) | Request::DescribeConsumers(_) | Request::List(_) | Request::DeleteGroups(_) | Request::DeleteOffsets(_)
+        );
+        if from_outside {
             self.ring(now, fx);
         }
         let answer = match request {

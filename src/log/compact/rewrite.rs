@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::map::OffsetMap;
+use super::map::{Hash, OffsetMap};
 use super::output::Output;
 use super::run::Stats;
 use super::txn::Transactions;
@@ -44,13 +44,11 @@ impl Inflated {
         Ok(&self.0)
     }
 
-    /// Shows each record of a batch, until `visit` has seen enough.
-    pub fn each(&mut self, batch: &Batch<'_>, path: &Path, mut visit: impl FnMut(&Record<'_>) -> bool) -> Result<(), CompactError> {
+    /// Shows each record of a batch.
+    pub fn each(&mut self, batch: &Batch<'_>, path: &Path, mut visit: impl FnMut(&Record<'_>)) -> Result<(), CompactError> {
         let payload = self.of(batch, path)?;
         for record in Records::new(&batch.header, payload) {
-            if !visit(&record.map_err(|e| corrupt(path, batch, e))?) {
-                break;
-            }
+            visit(&record.map_err(|e| corrupt(path, batch, e))?);
         }
         Ok(())
     }
@@ -78,6 +76,8 @@ pub(super) struct Filter<'a> {
     pub producers: &'a [LastRecord],
     pub transactions: Transactions<'a>,
     pub inflated: Inflated,
+    /// Of the keys of one batch.
+    pub hashes: Vec<Hash>,
     pub stats: Stats,
 }
 
@@ -188,13 +188,22 @@ impl Filter<'_> {
         let payload = self.inflated.of(batch, path)?;
         let tombstones_stay = header.delete_horizon().is_none_or(|horizon| self.now < horizon);
         let mut kept = Kept { newest: i64::MIN, ..Kept::default() };
-        let mut at = 0;
+        self.hashes.clear();
         for record in Records::new(header, payload) {
             let record = record.map_err(|e| corrupt(path, batch, e))?;
+            self.hashes.extend(record.key.map(|key| self.map.hash(key)));
+        }
+        self.map.touch(self.hashes.iter().copied());
+        let (mut at, mut hashes) = (0, self.hashes.iter());
+        for record in Records::new(header, payload) {
+            let record = record.map_err(|e| corrupt(path, batch, e))?;
+            let hash = record.key.and_then(|_| hashes.next());
             let next = at + record.raw.len();
             let keep = record.offset >= self.end
-                || match record.key {
-                    Some(key) => self.map.get(key).is_none_or(|last| record.offset >= last) && (record.value.is_some() || tombstones_stay),
+                || match hash {
+                    Some(hash) => {
+                        self.map.get(*hash).is_none_or(|last| record.offset >= last) && (record.value.is_some() || tombstones_stay)
+                    }
                     None => {
                         self.stats.keyless += 1;
                         false

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::map::{MapLimits, OffsetMap};
+use super::map::{Hash, MapLimits, OffsetMap};
 use super::output::{Output, PARTS, discard};
 use super::reader::BatchReader;
 use super::rewrite::{Filter, Inflated, first_key};
@@ -83,6 +83,8 @@ pub struct Task<S: Storage> {
 struct Buffers {
     read: Vec<u8>,
     inflated: Inflated,
+    /// Of one batch.
+    keys: Vec<(Hash, Offset)>,
 }
 
 impl<S: Storage> Task<S> {
@@ -118,6 +120,7 @@ impl<S: Storage> Task<S> {
             producers: &self.producers,
             transactions: Transactions::new(&aborted),
             inflated: buffers.inflated,
+            hashes: Vec::new(),
             stats,
         };
         let count = self.inputs.partition_point(|input| input.base < end);
@@ -164,13 +167,14 @@ impl<S: Storage> Task<S> {
                 if header.is_control() {
                     transactions.marker(&header, first_key(&batch, &path)?);
                 } else if !transactions.records(&header) && header.last_offset() >= self.from {
-                    let mut full = false;
+                    buffers.keys.clear();
                     buffers.inflated.each(&batch, &path, |record| {
-                        if let Some(key) = record.key.filter(|_| record.offset >= self.from && !full) {
-                            full = map.put(key, record.offset).is_err();
+                        if let Some(key) = record.key.filter(|_| record.offset >= self.from) {
+                            buffers.keys.push((map.hash(key), record.offset));
                         }
-                        !full
                     })?;
+                    map.touch(buffers.keys.iter().map(|(hash, _)| *hash));
+                    let full = buffers.keys.iter().any(|(hash, offset)| map.put(*hash, *offset).is_err());
                     if full && end == self.from {
                         return Err(CompactError::NoRoom { at: header.base_offset, room: map.capacity() });
                     }
