@@ -116,3 +116,90 @@ impl Watch {
         now
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::controller::Record;
+    use crate::core::controller::records::RegisterBroker;
+    use crate::core::types::Id;
+
+    const TIMES: SessionTimes = SessionTimes { timeout: 9000, grace: 250, chance: 0 };
+
+    fn watch(ids: &[i32]) -> (Watch, Image) {
+        let mut image = Image::empty("c");
+        for id in ids {
+            let record = RegisterBroker {
+                broker_id: BrokerId(*id),
+                is_migrating_zk_broker: false,
+                incarnation_id: Id(*id as u128),
+                broker_epoch: BrokerEpoch(i64::from(*id)),
+                endpoints: Vec::new(),
+                features: Vec::new(),
+                rack: None,
+                fenced: false,
+                in_controlled_shutdown: false,
+                log_dirs: vec![Id(1000 + *id as u128)],
+                cordoned_log_dirs: None,
+            };
+            image.apply(Offset(i64::from(*id)), &Record::RegisterBroker(record)).expect("a registration");
+        }
+        let watching = Watching { me: BrokerId(1), times: TIMES, arrivals: Arc::default() };
+        (Watch::new(watching, &image), image)
+    }
+
+    fn registration(broker: i32, dir: u128) -> Registration {
+        Registration {
+            cluster_id: "c".into(),
+            broker: BrokerId(broker),
+            incarnation_id: Id(77),
+            endpoints: Vec::new(),
+            features: Vec::new(),
+            rack: None,
+            log_dirs: vec![Id(dir)],
+            previous_epoch: None,
+            session_alive: false,
+        }
+    }
+
+    #[test]
+    fn a_node_alone_with_its_controller_is_not_watched() {
+        let (mut alone, image) = watch(&[1]);
+        assert_eq!(alone.next(&image), None);
+        let (mut two, image) = watch(&[1, 2]);
+        assert!(two.next(&image).is_some());
+        assert_eq!(two.watched(&image).map(|broker| broker.id.0).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn who_did_not_come_is_gone_unless_the_timer_was_late() {
+        let (mut watch, image) = watch(&[1, 2]);
+        let now = watch.watching.arrivals.now();
+        assert_eq!(watch.due(now, &image), Due::Expired(vec![(BrokerId(2), BrokerEpoch(2))]));
+        assert_eq!(watch.due(Millis(now.0 - LATE - 1), &image), Due::Again(LATE), "what waits in sockets is read first");
+        watch.watching.arrivals.stamp(BrokerId(2), BrokerEpoch(2));
+        assert_eq!(watch.due(now, &image), Due::Expired(Vec::new()), "it came, though the controller has not seen the heartbeat yet");
+        let (mut fresh, _) = self::watch(&[1, 2]);
+        fresh.watching.arrivals = watch.watching.arrivals.clone();
+        fresh.since = Millis(i64::MAX);
+        assert_eq!(
+            fresh.due(now, &image),
+            Due::Expired(vec![(BrokerId(2), BrokerEpoch(2))]),
+            "heard by an earlier controller of this node"
+        );
+    }
+
+    #[test]
+    fn the_same_directories_prove_that_the_old_process_is_gone() {
+        let (mut watch, image) = watch(&[1, 2]);
+        watch.watching.arrivals.stamp(BrokerId(2), BrokerEpoch(2));
+        watch.heard(&mut Heartbeat::new(BrokerId(2), BrokerEpoch(2), Offset(9)));
+        let alive = |broker, dir| {
+            let mut registration = registration(broker, dir);
+            watch.registers(&mut registration, &image);
+            registration.session_alive
+        };
+        assert!(alive(2, 5000), "another machine with the id of a living broker");
+        assert!(!alive(2, 1002) && !alive(1, 5000) && !alive(3, 5000));
+    }
+}

@@ -21,6 +21,9 @@ const RETRY_ALONE: Duration = Duration::from_millis(1);
 const REFUSED_RETRY: Duration = Duration::from_millis(200);
 /// How often a broker that wants to stop asks whether it may.
 const LEAVING: Duration = Duration::from_millis(50);
+/// Questions without an answer, from which on it is said that nobody answers, and how often.
+const LOGGED_FROM: u32 = 100;
+const LOGGED_EVERY: u32 = 1500;
 
 /// See the module.
 pub(super) struct Membership {
@@ -35,6 +38,8 @@ pub(super) struct Membership {
     /// Counts questions; an answer to an earlier one is not waited for any more.
     attempt: u64,
     asking: bool,
+    /// Questions in a row that nobody answered.
+    unanswered: u32,
     /// Something changed while a question was under way.
     again: bool,
     timer: Option<SpawnHandle>,
@@ -78,6 +83,7 @@ impl Membership {
             said: Offset::NONE,
             attempt: 0,
             asking: false,
+            unanswered: 0,
             again: false,
             timer: None,
             joining: None,
@@ -237,6 +243,11 @@ impl Handler<Beaten> for Link {
             return;
         }
         self.membership.asking = false;
+        let answered = matches!(m.outcome, Ok(Ok(_)));
+        self.membership.unanswered = if answered { 0 } else { self.membership.unanswered.wrapping_add(1) };
+        if self.membership.unanswered % LOGGED_EVERY == LOGGED_FROM {
+            tracing::warn!("no active controller answers: is a majority of the voters running, and are their addresses right?");
+        }
         match m.outcome {
             Ok(Ok(Answer::RegisterBroker(Ok(epoch)))) => {
                 self.membership.epoch = Some(epoch);
