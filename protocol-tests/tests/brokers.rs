@@ -110,6 +110,10 @@ fn three_combined_nodes_are_one_cluster() {
     }
     let leaders: Vec<usize> = nodes.iter().map(leader).collect();
     assert_eq!(leaders, [leaders[0]; 3], "every node says the same of the quorum");
+    for (at, node) in nodes.iter().enumerate() {
+        let active = node.metric("kafka_controller_kafkacontroller_activecontrollercount");
+        assert_eq!(active, Some(f64::from(u8::from(at == leaders[0]))), "node {}", at + 1);
+    }
     let id = |node: &Broker| {
         let request = InitProducerIdRequest::default().with_transactional_id(None).with_producer_id((-1).into()).with_producer_epoch(-1);
         eventually(SOON, "a producer id", || {

@@ -6,6 +6,7 @@
 use super::terms::{text, topic_name, uuid};
 use super::{Audience, Call, Cx, Outcome, Spec};
 use crate::actors::quorum::{Describe, QuorumView};
+use crate::config::Config;
 use crate::core::controller::Image;
 use crate::core::quorum::ReplicaView;
 use crate::core::types::BrokerId;
@@ -35,7 +36,9 @@ pub fn handle(cx: &Cx, call: &Rc<Call>, request: DescribeQuorumRequest) -> Outco
                 if view.leader != Some(cx.broker.node) {
                     cx.moved();
                 }
-                respond(&call, &cx.image(), cx.broker.node, &view)
+                let mut answer = respond(&call, &cx.image(), cx.broker.node, &view);
+                name_static_voters(&mut answer, &cx.broker.config);
+                answer
             }
             Err(Gone) => DescribeQuorumResponse::default()
                 .with_error_code(call.error(ErrorCode::UnknownServerError))
@@ -108,6 +111,16 @@ fn respond(call: &Call, image: &Image, node: BrokerId, view: &QuorumView) -> Des
         Node::default().with_node_id(messages::BrokerId(voter.replica.id.0)).with_listeners(listeners.collect())
     });
     answer.with_nodes(nodes.collect())
+}
+
+/// Controllers that are not in the metadata are where the static configuration says.
+fn name_static_voters(answer: &mut DescribeQuorumResponse, config: &Config) {
+    let Some(name) = config.endpoints.controller_listeners.first().map(|listener| &listener.name) else { return };
+    for node in answer.nodes.iter_mut().filter(|node| node.listeners.is_empty()) {
+        let voter = config.endpoints.voters.iter().find(|voter| voter.id == node.node_id.0);
+        let listener = voter.map(|voter| Listener::default().with_name(text(name)).with_host(text(&voter.host)).with_port(voter.port));
+        node.listeners.extend(listener);
+    }
 }
 
 #[cfg(test)]

@@ -19,8 +19,13 @@ impl BrokerSource {
         BrokerSource { broker, admission, connections }
     }
 
-    /// The cluster's counts, shown by the active controller alone so that sums over nodes are right.
+    /// Whether this node is the active controller; and the cluster's counts, shown by that one alone so that sums over nodes are right.
     fn cluster(&self, out: &mut Sink) {
+        let active = self.broker.leads();
+        out.put(Family::ActiveControllerCount, &[], f64::from(u8::from(active)));
+        if !active {
+            return;
+        }
         let image = self.broker.image.load();
         let (mut partitions, mut leaderless, mut imbalanced) = (0u64, 0u64, 0u64);
         for partition in image.topics().flat_map(|topic| topic.partitions.values()) {
@@ -29,7 +34,6 @@ impl BrokerSource {
             imbalanced += u64::from(partition.preferred().is_some_and(|preferred| preferred != partition.leader));
         }
         let fenced = image.brokers().filter(|broker| broker.fenced).count();
-        out.put(Family::ActiveControllerCount, &[], 1.0);
         out.put(Family::GlobalTopicCount, &[], image.topic_count() as f64);
         out.put(Family::GlobalPartitionCount, &[], partitions as f64);
         out.put(Family::OfflinePartitionsCount, &[], leaderless as f64);
