@@ -3,10 +3,9 @@
 //! A leader that resigns tells the voters, and who had best campaign first.
 //! * v1 directory ids of the candidates, and endpoints (KIP-853).
 
-use super::quorum::{ask, is_foreign, leader_of};
+use super::quorum::{is_foreign, leader_of, serve};
 use super::{Audience, Call, Cx, Outcome, Spec};
 use crate::core::quorum::message::Response;
-use crate::wire::error::ErrorCode;
 use crate::wire::quorum as wire;
 use kafka_protocol::messages::{EndQuorumEpochRequest, EndQuorumEpochResponse};
 use std::rc::Rc;
@@ -16,24 +15,11 @@ pub const SPEC: Spec = Spec::new(54, "EndQuorumEpoch", 0, 1).to(Audience::Contro
 
 /// Tells the quorum.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: EndQuorumEpochRequest) -> Outcome<EndQuorumEpochResponse> {
+    let foreign = is_foreign(cx, request.cluster_id.as_ref());
     let refused = |error| EndQuorumEpochResponse::default().with_error_code(error);
-    if is_foreign(cx, request.cluster_id.as_ref()) {
-        return Outcome::Now(refused(call.error(ErrorCode::InconsistentClusterId)));
-    }
-    let Some(request) = wire::end(request) else {
-        return Outcome::Now(refused(call.error(ErrorCode::InvalidRequest)));
-    };
-    let (cx, call) = (cx.clone(), call.clone());
-    Outcome::later(async move {
-        match ask(&cx, request).await {
-            Ok(Response::EndEpoch(head)) => {
-                if let Some(problem) = head.refused {
-                    call.error(problem.into());
-                }
-                wire::end_answer(head, leader_of(&cx, head).as_ref(), call.version)
-            }
-            _ => EndQuorumEpochResponse::default().with_error_code(call.error(ErrorCode::UnknownServerError)),
-        }
+    serve(cx, call, foreign, wire::end(request), refused, |cx, said, version| match said {
+        Response::EndEpoch(head) => Some((head, wire::end_answer(head, leader_of(cx, head).as_ref(), version))),
+        _ => None,
     })
 }
 

@@ -3,10 +3,9 @@
 //! A voter asks for this node's vote, or, in a pre-vote, what the answer would be.
 //! * v1 directory ids of both (KIP-853). v2 pre-votes (KIP-996).
 
-use super::quorum::{ask, is_foreign, leader_of};
+use super::quorum::{is_foreign, leader_of, serve};
 use super::{Audience, Call, Cx, Outcome, Spec};
 use crate::core::quorum::message::Response;
-use crate::wire::error::ErrorCode;
 use crate::wire::quorum as wire;
 use kafka_protocol::messages::{VoteRequest, VoteResponse};
 use std::rc::Rc;
@@ -16,24 +15,11 @@ pub const SPEC: Spec = Spec::new(52, "Vote", 0, 2).to(Audience::Controllers);
 
 /// Asks the quorum.
 pub fn handle(cx: &Cx, call: &Rc<Call>, request: VoteRequest) -> Outcome<VoteResponse> {
+    let foreign = is_foreign(cx, request.cluster_id.as_ref());
     let refused = |error| VoteResponse::default().with_error_code(error);
-    if is_foreign(cx, request.cluster_id.as_ref()) {
-        return Outcome::Now(refused(call.error(ErrorCode::InconsistentClusterId)));
-    }
-    let Some(request) = wire::vote(request) else {
-        return Outcome::Now(refused(call.error(ErrorCode::InvalidRequest)));
-    };
-    let (cx, call) = (cx.clone(), call.clone());
-    Outcome::later(async move {
-        match ask(&cx, request).await {
-            Ok(Response::Vote { head, granted }) => {
-                if let Some(problem) = head.refused {
-                    call.error(problem.into());
-                }
-                wire::vote_answer(head, granted, leader_of(&cx, head).as_ref(), call.version)
-            }
-            _ => VoteResponse::default().with_error_code(call.error(ErrorCode::UnknownServerError)),
-        }
+    serve(cx, call, foreign, wire::vote(request), refused, |cx, said, version| match said {
+        Response::Vote { head, granted } => Some((head, wire::vote_answer(head, granted, leader_of(cx, head).as_ref(), version))),
+        _ => None,
     })
 }
 

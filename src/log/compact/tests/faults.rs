@@ -223,3 +223,30 @@ fn log_append_time_and_headers_survive_a_rewrite() {
     assert!(kept.iter().all(|r| 150 + r.timestamp_delta == 5_000_000), "{kept:?}");
     assert_eq!(log.offset_for_timestamp(Millis(5_000_000)).expect("readable").map(|at| at.offset), Some(Offset(1)));
 }
+
+/// Apache Kafka leaves a segment without a byte where compaction took everything; a topic that is not compacted has no such segments.
+#[test]
+fn recovery_goes_on_behind_a_segment_that_compaction_emptied() {
+    for compact in [true, false] {
+        let mem = Mem::new();
+        let mut log = two_of_each(&mem, config());
+        let (emptied, behind) = (path(&log, 1), log.closed[2].base);
+        let all = records(&log);
+        let gone = log.closed[1].base.0..behind.0;
+        log.close().expect("closed");
+        crate::log::storage::replace_file(&mem, &emptied, &[], true).expect("emptied");
+        let config = LogConfig { compact, ..config() };
+        let files = Files::new(mem.clone(), 3);
+        let opened = Log::open(&files, DIR.into(), hints(false, Offset(0), Offset(0)), Arc::new(config), Millis(0), &mut |_| {});
+        let opened = opened.expect("opened");
+        if compact {
+            assert_eq!(opened.cut, None);
+            let left: Vec<Known> = all.into_iter().filter(|record| !gone.contains(&record.offset)).collect();
+            assert_eq!(records(&opened.log), left);
+        } else {
+            let cut = opened.cut.expect("the rest is not to be trusted");
+            assert!(cut.why.contains("empty"), "{}", cut.why);
+            assert_eq!(opened.log.end().0, gone.start);
+        }
+    }
+}
