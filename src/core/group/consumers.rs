@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::any::Group;
-use super::classic::new_member_id;
 use super::consumer::{self, JoinedAs, LEAVE, LEAVE_STATIC};
 use super::coordinator::{Coordinator, GROUPS_MAX};
 use super::request::{Answer, Beat, ConsumerBeat, DescribedConsumer, Effect, Join, Refused, Ticket, Why};
@@ -65,7 +64,7 @@ impl Coordinator {
             made.begin_with(records);
             groups.insert(id.clone(), made.into());
         }
-        let member = if beat.member.is_empty() { new_member_id(&beat.client_id, chance) } else { beat.member.clone() };
+        let member = if beat.member.is_empty() { consumer::new_member_id(chance) } else { beat.member.clone() };
         if let Some(group) = groups.get_mut(id).and_then(Group::as_consumer) {
             group.beat(ticket, beat, member, admitted, &mut cx);
         }
@@ -103,7 +102,7 @@ impl Coordinator {
         let Some(group) = groups.get_mut(id).and_then(Group::as_consumer) else {
             return;
         };
-        let left = group.size() - members.len();
+        let left = group.size().saturating_sub(members.len());
         let fits = cx.settings.consumer.downgrade && (1..=cx.settings.max_size).contains(&left);
         if !members.is_empty() && fits && group.is_last_consumer(members) {
             let then = answer.map_or(Then::Nothing, |(ticket, answer)| Then::Answer(ticket, answer));

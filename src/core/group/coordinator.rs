@@ -130,7 +130,9 @@ impl Coordinator {
             return;
         };
         let records = write.records.clone();
-        if records.iter().any(|record| matches!(record, GroupRecord::Consumer { .. })) {
+        // Groups that could not be deleted come back as they are in the log.
+        let deletes = matches!(write.then, Then::Deleted { .. });
+        if !deletes && records.iter().any(|record| matches!(record, GroupRecord::Consumer { .. })) {
             self.writes.owe(id, &records);
         }
         write.followers().for_each(|then| self.follow(then, Err(why), now, fx));
@@ -173,8 +175,12 @@ impl Coordinator {
                 });
             }
             Then::Deleted { answer, groups } => {
-                if result.is_err() {
-                    groups.into_iter().for_each(|group| _ = self.groups.entry(group.id().clone()).or_insert(group));
+                for group in groups {
+                    if result.is_err() {
+                        self.groups.entry(group.id().clone()).or_insert(group);
+                    } else if !self.groups.contains_key(group.id()) {
+                        self.writes.forgive(group.id());
+                    }
                 }
                 if let Some((ticket, answer)) = answer {
                     self.follow(Then::Answer(ticket, answer), result, now, fx);

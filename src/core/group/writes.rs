@@ -1,6 +1,6 @@
 //! Records that are on their way into the log, and what is to happen when they are there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -58,7 +58,15 @@ pub(super) struct Writes {
     /// No write before this one still has somebody waiting.
     waiting_from: u64,
     /// Of writes that failed about groups whose state in memory stands all the same: what is to be written with the next of the group.
-    owed: BTreeMap<Arc<str>, Vec<GroupRecord>>,
+    owed: BTreeMap<Arc<str>, Owed>,
+}
+
+/// What a group owes.
+#[derive(Debug)]
+struct Owed {
+    records: Vec<GroupRecord>,
+    /// How many go out at a time.
+    per_write: usize,
 }
 
 /// Records that are owed go out so many at a time: that they were too many may be why they failed.
@@ -70,15 +78,24 @@ impl Writes {
         self.by_id.remove(&id)
     }
 
-    /// That write of a consumer group failed. What it says is so in memory, and later records go on from there; so it is owed, as far as
-    /// no later write says otherwise.
+    /// That write of a consumer group failed. What it says of the group is so in memory, and later records go on from there; so it is owed,
+    /// as far as no write under way says otherwise. Offsets are not: in memory they are what is committed, and a later commit counts. It
+    /// is tried again in halves, so that one record that is never taken keeps no other out for long.
     pub(super) fn owe(&mut self, id: WriteId, records: &[GroupRecord]) {
         let later: Vec<_> = self.by_id.range(WriteId(id.0 + 1)..).flat_map(|(_, write)| write.records.iter()).collect();
-        for record in records.iter().filter(|record| !later.iter().any(|later| later.says_the_same_thing(record))) {
-            let owed = self.owed.entry(record.group().clone()).or_default();
-            owed.retain(|earlier| !earlier.says_the_same_thing(record));
-            owed.push(record.clone());
+        let per_write = (records.len() / 2).clamp(1, OWED_PER_WRITE);
+        let of_groups = records.iter().filter(|record| !matches!(record, GroupRecord::Offset { .. }));
+        for record in of_groups.filter(|record| !later.iter().any(|later| later.says_the_same_thing(record))) {
+            let owed = self.owed.entry(record.group().clone()).or_insert_with(|| Owed { records: Vec::new(), per_write });
+            owed.per_write = owed.per_write.min(per_write);
+            owed.records.retain(|earlier| !earlier.says_the_same_thing(record));
+            owed.records.push(record.clone());
         }
+    }
+
+    /// That group is gone from the log: nothing of it is owed.
+    pub(super) fn forgive(&mut self, group: &str) {
+        self.owed.remove(group);
     }
 
     /// Takes what was to follow the next write that has taken too long. The write itself is still under way.
@@ -165,18 +182,24 @@ impl Cx<'_> {
     /// Appends, and then does what follows. Nothing to append: it follows at once if it is an answer.
     pub(super) fn write(&mut self, records: impl Into<Arc<[GroupRecord]>>, then: Then) -> Option<WriteId> {
         let records = records.into();
-        let Some(first) = records.first() else {
+        if records.is_empty() {
             if let Then::Answer(ticket, answer) = then {
                 self.answer(ticket, answer);
             }
             return None;
-        };
-        if !matches!(first, GroupRecord::Offset { .. })
-            && let Some(owed) = self.writes.owed.remove(first.group())
-        {
-            owed.chunks(OWED_PER_WRITE).for_each(|some| _ = self.append(some.into(), Then::Nothing));
+        }
+        if !self.writes.owed.is_empty() {
+            let of_groups = records.iter().filter(|record| !matches!(record, GroupRecord::Offset { .. }));
+            let groups: BTreeSet<Arc<str>> = of_groups.map(|record| record.group().clone()).collect();
+            groups.iter().for_each(|group| _ = self.write_owed(group));
         }
         Some(self.append(records, then))
+    }
+
+    /// Appends what that group owes, if it owes anything. Returns the last of those writes.
+    pub(super) fn write_owed(&mut self, group: &str) -> Option<WriteId> {
+        let Owed { records, per_write } = self.writes.owed.remove(group)?;
+        records.chunks(per_write).map(|some| self.append(some.into(), Then::Nothing)).last()
     }
 
     fn append(&mut self, records: Arc<[GroupRecord]>, then: Then) -> WriteId {

@@ -257,7 +257,7 @@ impl Group {
 }
 
 /// Unique, and recognisable for people: `<client or instance id>-<UUID>`.
-pub(in crate::core::group) fn new_member_id(prefix: &str, chance: &mut dyn Chance) -> Arc<str> {
+fn new_member_id(prefix: &str, chance: &mut dyn Chance) -> Arc<str> {
     let hex = format!("{:032x}", chance.id().0);
     format!("{prefix}-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]).into()
 }

@@ -22,7 +22,7 @@ use super::subscription;
 use super::timers::{Alarm, Slot};
 use super::writes::Cx;
 use crate::core::types::Millis;
-pub(super) use join::{Replaced, new_member_id};
+pub(super) use join::Replaced;
 use member::Member;
 pub(super) use member::kept;
 pub(super) use migrate::Migrant;

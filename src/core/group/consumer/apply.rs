@@ -44,6 +44,11 @@ impl Group {
         let old = std::mem::replace(&mut member.meta, meta.clone());
         self.count_member(&old, false);
         self.count_member(&meta, true);
+        if let Some(instance) = old.instance.filter(|old| meta.instance.as_ref() != Some(old))
+            && self.statics.get(&instance) == Some(&id)
+        {
+            self.statics.remove(&instance);
+        }
         if let Some(instance) = meta.instance {
             self.statics.insert(instance, id);
         }

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
+use super::new_member_id;
 use super::{CONSUMER, Group};
 use crate::core::chance::Chance;
-use crate::core::group::classic::{kept, new_member_id};
+use crate::core::group::classic::kept;
 use crate::core::group::embedded::{Assigned, Named, Subscription};
 use crate::core::group::records::{ClassicMemberMetadata, MemberState};
 use crate::core::group::request::{Answer, Join, JoinRefused, Joined, Leaver, Left, Membership, Protocol, Sync, Synced, Ticket, Why};
@@ -103,7 +104,7 @@ impl Group {
             return Err(refuse(Why::InconsistentGroupProtocol, member));
         }
         let is_new = member.is_empty();
-        let id = if is_new { new_member_id(join.instance.as_ref().unwrap_or(&join.client_id), chance) } else { member.clone() };
+        let id = if is_new { new_member_id(chance) } else { member.clone() };
         self.check_room(&id, cx.settings.consumer.max_size).map_err(|refused| refuse(refused.why, &"".into()))?;
         let common = |protocol: &Protocol| self.classic_protocols.get(&protocol.name).copied().unwrap_or(0) == self.classic_members;
         let subscription = join.protocols.first().and_then(|first| Subscription::read(&first.metadata));
@@ -138,10 +139,8 @@ impl Group {
 
     /// SyncGroup.
     pub(in crate::core::group) fn sync(&mut self, ticket: Ticket, sync: &Sync, cx: &mut Cx<'_>) {
-        let answer = self.synced(sync, cx);
-        let write = self.written;
-        match answer {
-            Ok(synced) => cx.answer_after(write, ticket, Answer::Sync(Ok(synced))),
+        match self.synced(sync, cx) {
+            Ok(synced) => self.answer_when_written(ticket, Answer::Sync(Ok(synced)), cx),
             Err(why) => cx.answer(ticket, Answer::Sync(Err(why))),
         }
     }

@@ -32,6 +32,7 @@ use super::records::{ConsumerRecord, ResolvedRegex};
 use super::request::{Answer, Refused, State, Ticket, Why, WriteId};
 use super::timers::Alarm;
 use super::writes::{Cx, Then};
+use crate::core::chance::Chance;
 use crate::core::types::{Millis, TopicId};
 pub use check::check_beat;
 pub(super) use classic::JoinedAs;
@@ -74,6 +75,11 @@ pub(super) struct Group {
     out: Vec<GroupRecord>,
     /// The newest write about this group.
     written: Option<WriteId>,
+}
+
+/// The id of a member that brings none. Unlike in classic groups nothing of the client is in it.
+pub(super) fn new_member_id(chance: &mut dyn Chance) -> Arc<str> {
+    chance.id().to_string().into()
 }
 
 impl Group {
@@ -156,8 +162,14 @@ impl Group {
             let then = answer.map_or(Then::Nothing, |(ticket, answer)| Then::Answer(ticket, answer));
             self.written = cx.write(records, then);
         } else if let Some((ticket, answer)) = answer {
-            cx.answer_after(self.written, ticket, answer);
+            self.answer_when_written(ticket, answer, cx);
         }
+    }
+
+    /// Answers when everything that the group has decided is in the log; what could not be written is tried again for that.
+    pub(super) fn answer_when_written(&mut self, ticket: Ticket, answer: Answer, cx: &mut Cx<'_>) {
+        self.written = cx.write_owed(&self.id).or(self.written);
+        cx.answer_after(self.written, ticket, answer);
     }
 
     /// The records that take it out of the log.

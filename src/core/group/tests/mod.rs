@@ -7,6 +7,7 @@ mod epochs;
 mod limits;
 mod migration;
 mod offsets;
+mod owed;
 mod random;
 mod statics;
 mod storm;
