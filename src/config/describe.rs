@@ -119,16 +119,7 @@ impl<'a> Describer<'a> {
             if overrides.contains_key(name) {
                 synonyms.insert(0, Synonym { name: name.into(), value: value.clone(), source: Source::Topic });
             }
-            ConfigEntry {
-                name: name.into(),
-                value,
-                source: synonyms.first().map_or(Source::Default, |synonym| synonym.source),
-                read_only: false,
-                sensitive: key.is_none(),
-                config_type: key.map(|key| key.kind),
-                documentation: key.map(|key| key.doc),
-                synonyms,
-            }
+            entry(name, value, key.map(|key| (key.kind, key.doc)), synonyms)
         })
     }
 
@@ -142,16 +133,7 @@ impl<'a> Describer<'a> {
             if own.contains_key(name) {
                 synonyms.insert(0, Synonym { name: name.into(), value: value.clone(), source: Source::Group });
             }
-            ConfigEntry {
-                name: name.into(),
-                value,
-                source: synonyms.first().map_or(Source::Default, |synonym| synonym.source),
-                read_only: false,
-                sensitive: key.is_none(),
-                config_type: key.map(|_| Kind::Int),
-                documentation: key.map(|key| key.doc),
-                synonyms,
-            }
+            entry(name, value, key.map(|key| (Kind::Int, key.doc)), synonyms)
         })
     }
 
@@ -211,6 +193,20 @@ impl<'a> Describer<'a> {
             found.iter_mut().for_each(|synonym| synonym.value = None);
         }
         found
+    }
+}
+
+/// A setting that can be changed at run time, of a key of that type and use, if it is known.
+fn entry(name: &str, value: Option<String>, known: Option<(Kind, &'static str)>, synonyms: Vec<Synonym>) -> ConfigEntry {
+    ConfigEntry {
+        name: name.into(),
+        value,
+        source: synonyms.first().map_or(Source::Default, |synonym| synonym.source),
+        read_only: false,
+        sensitive: known.is_none(),
+        config_type: known.map(|(kind, _)| kind),
+        documentation: known.map(|(_, doc)| doc),
+        synonyms,
     }
 }
 
