@@ -18,6 +18,8 @@ const INFLATED_MAX: usize = 256 * 1024 * 1024;
 pub struct Chunk {
     /// How many records.
     pub records: usize,
+    /// How many offsets of transactions were passed over.
+    pub transactional: usize,
     /// Where to go on.
     pub next: Offset,
 }
@@ -94,12 +96,16 @@ pub fn read<S: Storage>(range: &Range<S>, from: Offset, take: impl FnMut(GroupRe
 }
 
 fn take_apart(bytes: &[u8], from: Offset, mut take: impl FnMut(GroupRecord)) -> Result<Chunk, Unreadable> {
-    let (mut chunk, mut names) = (Chunk { records: 0, next: from }, Names::default());
+    let (mut chunk, mut names) = (Chunk { records: 0, transactional: 0, next: from }, Names::default());
     for batch in Batches::new(bytes) {
         let batch = batch?;
         chunk.next = chunk.next.max(batch.header.next_offset());
+        if batch.header.is_control() || batch.header.last_offset() < from {
+            continue;
+        }
         // Offsets in transactions are not written by this broker yet: none of them counts without its marker.
-        if batch.header.is_control() || batch.header.is_transactional() || batch.header.last_offset() < from {
+        if batch.header.is_transactional() {
+            chunk.transactional += batch.header.count.max(0) as usize;
             continue;
         }
         let codec = batch.header.compression().ok_or(Unreadable::Codec(batch.header.attributes & 7))?;
@@ -185,6 +191,13 @@ mod tests {
         assert_eq!(later, (vec![offset(1, None), group(3)], Offset(14)), "from the middle of a batch");
         let cut = taken(&bytes[..bytes.len() - 1], 10).expect("the range ends within a batch");
         assert_eq!(cut, (records.to_vec(), Offset(13)));
+    }
+
+    #[test]
+    fn offsets_in_transactions_are_counted() {
+        let bytes = [raw(0, |batch| batch.transactional().producer(5, 0, 0), &[0, 1]), at(1, &[group(3)])].concat();
+        let chunk = take_apart(&bytes, Offset(0), |_| {}).expect("whole batches");
+        assert_eq!((chunk.records, chunk.transactional, chunk.next), (1, 1, Offset(2)));
     }
 
     #[test]

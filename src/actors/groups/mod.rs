@@ -100,6 +100,8 @@ enum State {
 struct Progress {
     begun: Moment,
     records: usize,
+    /// Offsets of transactions, which this version does not know.
+    transactional: usize,
 }
 
 /// The partition said where it stands. From: the partition. Lost: with it.
@@ -144,7 +146,7 @@ impl Groups {
             io: new.io,
             node: new.node,
             load_bytes: new.load_bytes,
-            state: State::Loading(Some(coordinator), Progress { begun: clock::moment(), records: 0 }),
+            state: State::Loading(Some(coordinator), Progress { begun: clock::moment(), records: 0, transactional: 0 }),
             waiting: FxHashMap::default(),
             next: Ticket(0),
             outgoing: Outgoing::default(),
@@ -304,6 +306,14 @@ impl Handler<Ranged> for Groups {
             return self.io.tell(Job::Run(Box::new(replay)));
         }
         tracing::debug!(partition = self.at.partition, records = progress.records, took = ?progress.begun.elapsed(), "groups are loaded");
+        if progress.transactional > 0 {
+            tracing::warn!(
+                partition = self.at.partition,
+                offsets = progress.transactional,
+                "offsets that were committed in transactions are not known to this version: their groups go on from older ones, or from \
+                 auto.offset.reset; set them with kafka-consumer-groups --reset-offsets before the groups start"
+            );
+        }
         self.news.tell(&mut coordinator);
         self.state = State::Active(coordinator);
         self.act(ctx, |coordinator, now, _, effects| coordinator.loaded(now, effects));
@@ -321,6 +331,7 @@ impl Handler<Taken> for Groups {
         let State::Loading(place, progress) = &mut self.state else { return };
         *place = Some(coordinator);
         progress.records += chunk.records;
+        progress.transactional += chunk.transactional;
         self.read(chunk.next, ctx);
     }
 }

@@ -102,6 +102,7 @@ impl Group {
         meta.client_host = beat.client_host.clone();
         meta.classic = None;
         let changed = self.subscribe(&id, meta, cx);
+        self.expect_no_sync(&id, cx);
         self.refresh_target(cx);
         self.reconcile(&id, changed, beat.owned.as_deref(), cx);
         self.heard(&id, cx);

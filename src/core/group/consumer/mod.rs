@@ -219,7 +219,14 @@ impl Group {
             let (group, id) = (&self.id, id);
             cx.timers.cancel(&mut member.session, || Alarm::Session(group.clone(), id.clone()));
             cx.timers.cancel(&mut member.progress, || Alarm::Progress(group.clone(), id.clone()));
-            cx.timers.cancel(&mut member.sync, || Alarm::MemberSync(group.clone(), id.clone()));
+        }
+        self.expect_no_sync(id, cx);
+    }
+
+    /// That member owes no SyncGroup: it sent it, it goes, or it speaks the consumer protocol now.
+    fn expect_no_sync(&mut self, id: &Arc<str>, cx: &mut Cx<'_>) {
+        if let Some(member) = self.members.get_mut(id) {
+            cx.timers.cancel(&mut member.sync, || Alarm::MemberSync(self.id.clone(), id.clone()));
         }
     }
 }

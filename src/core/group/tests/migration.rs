@@ -398,3 +398,22 @@ fn a_change_that_cannot_be_written_is_owed() {
     let again = town.again();
     assert_eq!(town.durable(), again.durable());
 }
+
+/// Its SyncGroup is due no more when it has come over under the same id.
+#[test]
+fn a_classic_member_that_changes_its_protocol_stays() {
+    let mut town = Town::of_consumers(&[("t", 4)]);
+    consumer("new").beat(&mut town).expect("it joins");
+    let mut member = Classic::new();
+    let ticket = town.ask(Request::Join(member.join()));
+    member.member.member = town.not_joined(ticket).1;
+    let ticket = town.ask(Request::Join(member.join()));
+    let id = town.joined(ticket).member;
+    let mut over = consumer(&id);
+    for _ in 0..20 {
+        over.beat(&mut town).expect("it is a member");
+        town.wait(5_000);
+    }
+    let members = town.consumers().expect("a group").members;
+    assert!(members.iter().any(|member| member.member == id), "{members:?}");
+}
